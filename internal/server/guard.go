@@ -211,8 +211,9 @@ func (g *guard) body(w http.ResponseWriter, r *http.Request) ([]byte, *refusal) 
 		w.Header().Set("Connection", "close") // what is left of the body is not worth reading
 		return nil, tooLarge
 	}
-	control := http.NewResponseController(w)
-	if err := control.SetReadDeadline(time.Now().Add(g.options.BodyTimeout)); err != nil {
+	// net/http lifts the deadline when the body has been read, so it does not cut the call short.
+	deadline := time.Now().Add(g.options.BodyTimeout)
+	if err := http.NewResponseController(w).SetReadDeadline(deadline); err != nil {
 		g.log.Error("no read deadline", "error", err)
 	}
 	body, err := io.ReadAll(http.MaxBytesReader(w, r.Body, g.options.MaxBody))
@@ -226,10 +227,6 @@ func (g *guard) body(w http.ResponseWriter, r *http.Request) ([]byte, *refusal) 
 			return nil, refused(http.StatusRequestTimeout, "the body did not arrive within %s", g.options.BodyTimeout)
 		}
 		return nil, refused(http.StatusBadRequest, "the body could not be read")
-	}
-	// Without this the deadline would later look like the client's disconnect and cancel the call.
-	if err := control.SetReadDeadline(time.Time{}); err != nil {
-		g.log.Error("read deadline not lifted", "error", err)
 	}
 	return body, nil
 }

@@ -8,6 +8,7 @@ import (
 	"io"
 	"net/http"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"time"
 )
@@ -89,14 +90,14 @@ func TestRefusals(t *testing.T) {
 func edits(e ...func(*http.Request)) []func(*http.Request) { return e }
 
 // endless is a body without end; it counts what was taken from it.
-type endless struct{ taken int }
+type endless struct{ taken atomic.Int64 }
 
 func (e *endless) Read(p []byte) (int, error) {
-	if e.taken > 64<<20 {
+	if e.taken.Load() > 64<<20 {
 		return 0, io.EOF
 	}
 	n := copy(p, bytes.Repeat([]byte(" "), len(p)))
-	e.taken += n
+	e.taken.Add(int64(n))
 	return n, nil
 }
 
@@ -124,8 +125,8 @@ func TestBodyOverLimitIsNotReadWhole(t *testing.T) {
 			t.Errorf("got %d", res.StatusCode)
 		}
 	}
-	if e.taken > 32<<20 {
-		t.Errorf("%d bytes were taken of an endless body", e.taken)
+	if taken := e.taken.Load(); taken > 32<<20 {
+		t.Errorf("%d bytes were taken of an endless body", taken)
 	}
 }
 
