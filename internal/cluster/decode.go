@@ -106,8 +106,11 @@ func eachJSON(file string, data []byte, each func(document) error) error {
 		if err != nil {
 			at := decoder.InputOffset()
 			var syntax *json.SyntaxError
-			if errors.As(err, &syntax) {
+			switch {
+			case errors.As(err, &syntax):
 				at = syntax.Offset
+			case errors.Is(err, io.ErrUnexpectedEOF):
+				at = int64(len(data))
 			}
 			return &SnapshotError{File: file, Document: number, Line: lineAt(data, at), Code: CodeInvalidArgument, Err: err}
 		}
@@ -140,7 +143,7 @@ func (s *store) decodeDocument(file string, d document) error {
 	}
 	content, ok := value.(map[string]any)
 	if !ok {
-		return fmt.Errorf("a %s is not a Kubernetes object; valid: an object or a list of kind List or <Kind>List", jsonType(value))
+		return fmt.Errorf("%s is not a Kubernetes object; valid: an object or a list of kind List or <Kind>List", jsonType(value))
 	}
 	return s.addAll(content, file)
 }
@@ -165,7 +168,7 @@ func (s *store) addAll(content map[string]any, file string) error {
 	for i, item := range items {
 		object, ok := item.(map[string]any)
 		if !ok {
-			return fmt.Errorf("item %d of the list is a %s, not an object", i+1, jsonType(item))
+			return fmt.Errorf("item %d of the list is %s, not an object", i+1, jsonType(item))
 		}
 		if kind != "" {
 			fillIn(object, "apiVersion", apiVersion)
@@ -206,21 +209,21 @@ func listItems(content map[string]any) ([]any, bool) {
 	}
 }
 
-// jsonType names the type of a decoded value for an error.
+// jsonType names the type of a decoded value for an error, with its article.
 func jsonType(value any) string {
 	switch value.(type) {
 	case nil:
 		return "null"
 	case []any:
-		return "array"
+		return "an array"
 	case map[string]any:
-		return "object"
+		return "an object"
 	case string:
-		return "string"
+		return "a string"
 	case bool:
-		return "boolean"
+		return "a boolean"
 	default:
-		return "number"
+		return "a number"
 	}
 }
 

@@ -42,7 +42,7 @@ func (m *memory) Get(ctx context.Context, key client.ObjectKey, obj client.Objec
 	if e == nil {
 		return apierrors.NewNotFound(resourceOf(gvk), key.Name)
 	}
-	return e.copyInto(obj)
+	return e.copyInto(obj, false)
 }
 
 // List fills list with the objects that match, sorted by namespace and name,
@@ -74,6 +74,10 @@ func (m *memory) List(ctx context.Context, list client.ObjectList, opts ...clien
 		return err
 	}
 	page := reflect.MakeSlice(items.Type(), 0, 0)
+	// Items of a custom resource's list say their kind, those of built-in ones
+	// do not.
+	k, _ := lookup(gvk.GroupKind())
+	keepKind := !k.builtin
 	var last *entry
 	rest := int64(0)
 	for _, e := range m.store.list(gvk.GroupKind(), o.Namespace) {
@@ -89,7 +93,7 @@ func (m *memory) List(ctx context.Context, list client.ObjectList, opts ...clien
 		if !ok {
 			return fmt.Errorf("the items of %T are no objects", list)
 		}
-		if err := e.copyInto(obj); err != nil {
+		if err := e.copyInto(obj, keepKind); err != nil {
 			return err
 		}
 		page = reflect.Append(page, item.Elem())
@@ -127,21 +131,26 @@ func (m *memory) kind(obj runtime.Object) (schema.GroupVersionKind, error) {
 
 // resourceOf is the plural of a kind, for error messages.
 func resourceOf(gvk schema.GroupVersionKind) schema.GroupResource {
-	if mapping, err := mapper().RESTMapping(gvk.GroupKind()); err == nil {
-		return mapping.Resource.GroupResource()
+	if k, ok := lookup(gvk.GroupKind()); ok {
+		return schema.GroupResource{Group: k.group, Resource: k.plural}
 	}
 	plural, _ := meta.UnsafeGuessKindToResource(gvk)
 	return plural.GroupResource()
 }
 
-// copyInto makes obj an own copy of the entry.
-func (e *entry) copyInto(obj client.Object) error {
+// copyInto makes obj an own copy of the entry. Without keepKind a typed object
+// loses apiVersion and kind, as in a live client's decoder: nobody is to learn
+// from a snapshot to rely on them.
+func (e *entry) copyInto(obj client.Object, keepKind bool) error {
 	if u, ok := obj.(*unstructured.Unstructured); ok {
 		u.Object = e.object.DeepCopy().Object
 		return nil
 	}
 	if e.typed != nil && reflect.TypeOf(obj) == reflect.TypeOf(e.typed) {
 		reflect.ValueOf(obj).Elem().Set(reflect.ValueOf(e.typed.DeepCopyObject()).Elem())
+		if !keepKind {
+			obj.GetObjectKind().SetGroupVersionKind(schema.GroupVersionKind{})
+		}
 		return nil
 	}
 	return runtime.DefaultUnstructuredConverter.FromUnstructured(e.object.DeepCopy().Object, obj)

@@ -24,13 +24,16 @@ func (m *memory) refuse(verb string, obj runtime.Object) error {
 	return e
 }
 
-// applied is what an apply configuration says about its object.
+// applied is what a generated apply configuration says about its object.
 type applied interface {
 	GetKind() *string
 	GetName() *string
 }
 
 func (m *memory) refuseApply(obj runtime.ApplyConfiguration) error {
+	if o, ok := obj.(client.Object); ok {
+		return m.refuse("apply", o)
+	}
 	e := &ReadOnlyError{Mode: m.mode, Verb: "apply", Kind: "object"}
 	if a, ok := obj.(applied); ok {
 		if k := a.GetKind(); k != nil {

@@ -35,15 +35,19 @@ var Scheme = sync.OnceValue(func() *runtime.Scheme {
 	return s
 })
 
+// knownKind is a kind that a live client can address. Every API server serves
+// the builtin ones.
+type knownKind struct {
+	group, version, kind, plural string
+	scope                        meta.RESTScope
+	builtin                      bool
+}
+
 // known is every kind that a live client can address. A fixed table instead
 // of discovery: discovery is dozens of requests before the first answer, fails
 // as a whole when one aggregated API is down, and a kind that is missing in
 // the cluster shows itself as well by the 404 of its own LIST.
-var known = []struct {
-	group, version, kind, plural string
-	scope                        meta.RESTScope
-	builtin                      bool
-}{
+var known = []knownKind{
 	{"hecate.dev", "v1alpha1", "Beacon", "beacons", meta.RESTScopeNamespace, false},
 	{"hecate.dev", "v1alpha1", "Bundle", "bundles", meta.RESTScopeNamespace, false},
 	{"hecate.dev", "v1alpha1", "Gate", "gates", meta.RESTScopeNamespace, false},
@@ -65,7 +69,11 @@ var known = []struct {
 
 // mapper returns the RESTMapper over the table of known kinds.
 var mapper = sync.OnceValue(func() meta.RESTMapper {
-	m := meta.NewDefaultRESTMapper(nil)
+	var versions []schema.GroupVersion // preferred where a question names none
+	for _, k := range known {
+		versions = append(versions, schema.GroupVersion{Group: k.group, Version: k.version})
+	}
+	m := meta.NewDefaultRESTMapper(versions)
 	for _, k := range known {
 		gv := schema.GroupVersion{Group: k.group, Version: k.version}
 		plural := gv.WithResource(k.plural)
@@ -73,3 +81,13 @@ var mapper = sync.OnceValue(func() meta.RESTMapper {
 	}
 	return m
 })
+
+// lookup returns what the table says about a kind.
+func lookup(gk schema.GroupKind) (knownKind, bool) {
+	for _, k := range known {
+		if k.group == gk.Group && k.kind == gk.Kind {
+			return k, true
+		}
+	}
+	return knownKind{}, false
+}

@@ -8,6 +8,7 @@ import (
 	"sort"
 
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
+	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
@@ -65,9 +66,7 @@ func (s *store) add(content map[string]any, file string) error {
 	if gvk.GroupKind() == (schema.GroupKind{Kind: "Secret"}) {
 		dropSecretValues(u)
 	}
-	if err := placeInNamespace(u, gvk); err != nil {
-		return err
-	}
+	placeInNamespace(u, gvk)
 	e := &entry{namespace: u.GetNamespace(), name: u.GetName(), object: u, file: file}
 	if err := s.decodeTyped(e, gvk); err != nil {
 		return fmt.Errorf("%s: %w", describe(u), err)
@@ -125,12 +124,8 @@ func (s *store) installed(gk schema.GroupKind) bool {
 	if len(s.kinds[gk]) > 0 || s.listed[gk] {
 		return true
 	}
-	for _, k := range known {
-		if k.group == gk.Group && k.kind == gk.Kind {
-			return k.builtin || s.groups[gk.Group]
-		}
-	}
-	return false
+	k, ok := lookup(gk)
+	return ok && (k.builtin || s.groups[gk.Group])
 }
 
 // get returns the entry of a name, nil when there is none.
@@ -178,7 +173,8 @@ func (s *store) hecateNamespaces() []string {
 // fields of the four kinds are counted, not refused: a dump of a newer release
 // must stay readable, and whoever reads the answer must know.
 func (s *store) decodeTyped(e *entry, gvk schema.GroupVersionKind) error {
-	if gvk.Group == v1alpha1.GroupVersion.Group && isKnown(gvk.GroupKind()) && gvk.Version != v1alpha1.GroupVersion.Version {
+	ours := gvk.Group == v1alpha1.GroupVersion.Group
+	if _, ok := lookup(gvk.GroupKind()); ours && ok && gvk.Version != v1alpha1.GroupVersion.Version {
 		return fmt.Errorf("apiVersion %s is not supported; valid: %s", gvk.GroupVersion(), v1alpha1.GroupVersion)
 	}
 	if !Scheme().Recognizes(gvk) {
@@ -197,7 +193,6 @@ func (s *store) decodeTyped(e *entry, gvk schema.GroupVersionKind) error {
 	if !ok {
 		return fmt.Errorf("%s is not an object that can be stored", gvk.Kind)
 	}
-	ours := gvk.Group == v1alpha1.GroupVersion.Group
 	err = runtime.DefaultUnstructuredConverter.FromUnstructuredWithValidation(e.object.Object, typed, ours)
 	if strict, ok := runtime.AsStrictDecodingError(err); ok {
 		if s.unknownFields == 0 {
@@ -209,15 +204,6 @@ func (s *store) decodeTyped(e *entry, gvk schema.GroupVersionKind) error {
 	}
 	e.typed = typed
 	return nil
-}
-
-func isKnown(gk schema.GroupKind) bool {
-	for _, k := range known {
-		if k.group == gk.Group && k.kind == gk.Kind {
-			return true
-		}
-	}
-	return false
 }
 
 // checkIdentity refuses what is no Kubernetes object.
@@ -247,18 +233,11 @@ func checkIdentity(u *unstructured.Unstructured, gvk schema.GroupVersionKind) er
 
 // placeInNamespace puts an object of a known namespaced kind that names no
 // namespace where kubectl would: in "default".
-func placeInNamespace(u *unstructured.Unstructured, gvk schema.GroupVersionKind) error {
-	if u.GetNamespace() != "" || !isKnown(gvk.GroupKind()) {
-		return nil
-	}
-	mapping, err := mapper().RESTMapping(gvk.GroupKind())
-	if err != nil {
-		return err
-	}
-	if mapping.Scope.Name() == "namespace" {
+func placeInNamespace(u *unstructured.Unstructured, gvk schema.GroupVersionKind) {
+	k, ok := lookup(gvk.GroupKind())
+	if ok && k.scope == meta.RESTScopeNamespace && u.GetNamespace() == "" {
 		u.SetNamespace(metav1.NamespaceDefault)
 	}
-	return nil
 }
 
 // dropSecretValues empties the values of a Secret and keeps its keys: that a
