@@ -187,6 +187,7 @@ const (
 	ChainNotAdmitted   ChainKind = "NotAdmitted"
 	ChainStatusLags    ChainKind = "StatusLags"
 	ChainSuperseded    ChainKind = "Superseded"
+	ChainFluxSuspended ChainKind = "FluxSuspended"
 	ChainBeaconMissing ChainKind = ReasonBeaconMissing
 	ChainBeaconSusp    ChainKind = ReasonBeaconSuspended
 	ChainBeaconFailing ChainKind = ReasonBeaconFailing
@@ -209,6 +210,7 @@ var ChainKinds = func() []Meaning[ChainKind] {
 		Meaning[ChainKind]{ChainNotAdmitted, "the Gate does not admit Bundles of this Beacon, so it can never clear them"},
 		Meaning[ChainKind]{ChainStatusLags, "the controller has not written what follows from the objects yet"},
 		Meaning[ChainKind]{ChainSuperseded, "the automatic Gate holds a newer Bundle and will not take this one by itself"},
+		Meaning[ChainKind]{ChainFluxSuspended, "the Flux object that the crossing waits for is suspended"},
 		Meaning[ChainKind]{ChainBeaconMissing, "the admitted Beacon does not exist"},
 		Meaning[ChainKind]{ChainBeaconSusp, "the Beacon is suspended"},
 		Meaning[ChainKind]{ChainBeaconFailing, "the Beacon cannot resolve its sources"},

@@ -1,0 +1,40 @@
+# Targets for developers; .ci/run calls test, test-cluster and test-clients.
+# Two cores are enough for everything here.
+GO ?= go
+BIN := bin/hecate-mcp
+
+.PHONY: build test test-race test-cluster test-clients lint generate bench demo clean
+build: ## the binary
+	$(GO) build -trimpath -o $(BIN) ./cmd/hecate-mcp
+
+test: ## everything that needs Go and git only
+	$(GO) vet ./...
+	$(GO) test ./...
+
+test-race: ## the same under the race detector (needs a C compiler)
+	$(GO) test -race ./internal/... ./cmd/... ./examples/...
+
+include test/controlplane.mk
+
+test-cluster: control-plane ## against a real kube-apiserver; the first build takes about ten minutes
+	HECATE_MCP_REQUIRE_CLUSTER=1 $(GO) test -count=1 ./test/...
+
+test-clients: build ## against MCP clients that nobody here wrote (npm)
+	test/clients/run.sh $(BIN) --demo
+
+lint: ## staticcheck, pinned in a module of its own
+	$(GO) tool -modfile=hack/tools/go.mod staticcheck ./...
+
+generate: ## deep copies, CRDs and schemas from the code
+	$(GO) tool -modfile=hack/tools/go.mod controller-gen object:headerFile=hack/tools/boilerplate.txt paths=./internal/api/...
+	$(GO) tool -modfile=hack/tools/go.mod controller-gen crd paths=./internal/api/... output:crd:dir=internal/api/crds
+	$(GO) run ./cmd/hecate-mcp schema --dir schemas
+
+bench: control-plane ## ratios and counts, printed side by side
+	$(GO) test -run '^$$' -bench . -benchtime 3x ./internal/... ./test/...
+
+demo: ## why is production stuck, on the embedded estate
+	$(GO) run ./cmd/hecate-mcp call explain_gate --demo --arg gate=production
+
+clean:
+	rm -rf bin

@@ -1,0 +1,158 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/hecate-mcp/hecate-mcp/examples"
+	"github.com/hecate-mcp/hecate-mcp/internal/cluster"
+	"github.com/hecate-mcp/hecate-mcp/internal/fides"
+	"github.com/hecate-mcp/hecate-mcp/internal/ops"
+	"github.com/hecate-mcp/hecate-mcp/internal/tools"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+)
+
+// Exit codes: 0 answered, 1 usage, 2 could not tell (cluster, timeout), 3 not
+// found or ambiguous, 5 refused.
+const (
+	exitOK    = 0
+	exitUsage = 1
+	exitError = 2
+)
+
+// exitError carries an exit code out of a command whose output is printed.
+type exitCode int
+
+func (e exitCode) Error() string { return fmt.Sprintf("exit %d", int(e)) }
+
+// app is what the commands share.
+type app struct {
+	in       io.Reader
+	out, err io.Writer
+	flags    sourceFlags
+	logLevel string
+}
+
+// sourceFlags say where the data comes from; they are the same on every command.
+type sourceFlags struct {
+	kubeconfig, context, namespace, snapshot, now string
+	demo, allNamespaces                           bool
+	fidesServer                                   string
+}
+
+func run(ctx context.Context, args []string, in io.Reader, out, errOut io.Writer) int {
+	a := &app{in: in, out: out, err: errOut}
+	root := a.root()
+	root.SetArgs(args)
+	err := root.ExecuteContext(ctx)
+	var code exitCode
+	switch {
+	case err == nil:
+		return exitOK
+	case errors.As(err, &code):
+		return int(code)
+	}
+	fmt.Fprintln(errOut, "hecate-mcp:", err)
+	var usage *cluster.UsageError
+	var coded *tools.Error
+	switch {
+	case errors.As(err, &usage):
+		return exitUsage
+	case errors.As(err, &coded):
+		return coded.ExitCode()
+	case errors.As(err, new(runtimeError)):
+		return exitError
+	}
+	return exitUsage
+}
+
+// runtimeError is a failure that is not the user's: whatever else a command
+// returns is about its usage.
+type runtimeError struct{ error }
+
+func (e runtimeError) Unwrap() error { return e.error }
+
+func (a *app) root() *cobra.Command {
+	serve := a.serveCommand()
+	root := &cobra.Command{
+		Use:   "hecate-mcp",
+		Short: "Promotions with Hecate for Flux CD, over the Model Context Protocol",
+		Long: `hecate-mcp answers why an environment is stuck, what happened and what would cross.
+
+Without a subcommand it is an MCP server on stdin and stdout. The same tools run
+in the shell: hecate-mcp call explain_gate --demo --arg gate=production`,
+		Args:          cobra.NoArgs,
+		RunE:          serve.RunE,
+		SilenceErrors: true,
+		SilenceUsage:  true,
+	}
+	root.SetIn(a.in)
+	root.SetOut(a.out)
+	root.SetErr(a.err)
+	f := root.PersistentFlags()
+	f.StringVar(&a.flags.kubeconfig, "kubeconfig", "", "kubeconfig file (default: KUBECONFIG, else ~/.kube/config, else in-cluster)")
+	f.StringVar(&a.flags.context, "context", "", "kubeconfig context")
+	f.StringVarP(&a.flags.namespace, "namespace", "n", "", "default namespace (default: the context's)")
+	f.BoolVarP(&a.flags.allNamespaces, "all-namespaces", "A", false, "look in all namespaces by default")
+	f.StringVar(&a.flags.snapshot, "snapshot", "", "read a file or folder of YAML or JSON instead of a cluster; opens no connection")
+	f.BoolVar(&a.flags.demo, "demo", false, "use the embedded demo estate")
+	f.StringVar(&a.flags.now, "now", "", "take this RFC 3339 time as now")
+	f.StringVar(&a.flags.fidesServer, "fides-server", "", "evidence server of Gates that name none (default: FIDES_SERVER_URL)")
+	f.StringVar(&a.logLevel, "log-level", "info", "debug, info, warn or error; logs go to stderr")
+	addServeFlags(root, serve)
+	root.AddCommand(serve, a.callCommand(), a.toolsCommand(), a.schemaCommand(), a.versionCommand())
+	return root
+}
+
+// logger writes structured lines to stderr: stdout is the protocol's.
+func (a *app) logger() (*slog.Logger, error) {
+	var level slog.Level
+	if err := level.UnmarshalText([]byte(a.logLevel)); err != nil {
+		return nil, fmt.Errorf("--log-level %q: valid are debug, info, warn, error", a.logLevel)
+	}
+	return slog.New(slog.NewTextHandler(a.err, &slog.HandlerOptions{Level: level})), nil
+}
+
+// environment opens the source. It makes no request.
+func (a *app) environment(ctx context.Context) (*tools.Env, error) {
+	f := a.flags
+	o := cluster.Options{Kubeconfig: f.kubeconfig, Context: f.context, Namespace: f.namespace, Snapshot: f.snapshot, UserAgent: "hecate-mcp/" + version()}
+	if f.now != "" {
+		t, err := time.Parse(time.RFC3339, f.now)
+		if err != nil {
+			return nil, fmt.Errorf("--now %q is not an RFC 3339 time, such as 2026-11-30T14:00:00Z", f.now)
+		}
+		o.Now = &t
+	}
+	if f.demo {
+		o.Demo, o.DemoFS, o.DemoEvidence = true, examples.Estate(), examples.Fides()
+	}
+	src, err := cluster.Open(ctx, o)
+	if err != nil {
+		return nil, err
+	}
+	op := ops.New(src.Client)
+	op.Now = func() metav1.Time { return metav1.NewTime(src.Now()) }
+	op.DefaultNamespace = src.Namespace
+	if f.fidesServer != "" {
+		op.FidesServer = f.fidesServer
+	}
+	switch {
+	case src.Offline:
+		op.DialFides = nil
+	case src.HTTPClient != nil:
+		op.DialFides = func(c fides.Config) (*fides.Client, error) {
+			c.HTTPClient = src.HTTPClient
+			return fides.New(c)
+		}
+	}
+	// The demo's point is to see everything at once.
+	return &tools.Env{Ops: op, Source: src, AllNamespaces: f.allNamespaces || (f.demo && f.namespace == "")}, nil
+}

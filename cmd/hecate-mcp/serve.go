@@ -1,0 +1,71 @@
+package main
+
+import (
+	"fmt"
+	"os"
+
+	"github.com/spf13/cobra"
+
+	"github.com/hecate-mcp/hecate-mcp/internal/server"
+	"github.com/hecate-mcp/hecate-mcp/internal/tools"
+)
+
+func (a *app) serveCommand() *cobra.Command {
+	cmd := &cobra.Command{
+		Use:   "serve",
+		Short: "Serve MCP on stdio (the default) or on loopback HTTP",
+		Args:  cobra.NoArgs,
+	}
+	transport := cmd.Flags().String("transport", "stdio", "stdio or http")
+	listen := cmd.Flags().String("listen", "127.0.0.1:8137", "loopback address for --transport http")
+	toolsets := cmd.Flags().StringSlice("toolsets", nil, "toolsets to offer (default: all)")
+	cmd.RunE = func(cmd *cobra.Command, _ []string) error {
+		log, err := a.logger()
+		if err != nil {
+			return err
+		}
+		selected, err := tools.Select(*toolsets)
+		if err != nil {
+			return err
+		}
+		if *transport != "stdio" && *transport != "http" {
+			return fmt.Errorf("--transport %q: valid are stdio, http", *transport)
+		}
+		env, err := a.environment(cmd.Context())
+		if err != nil {
+			return err
+		}
+		for _, w := range env.Source.Warnings {
+			log.Warn(w)
+		}
+		s := tools.NewServer(env, selected, version(), log)
+		if *transport == "stdio" {
+			if f, ok := a.in.(*os.File); ok && isTerminal(f) {
+				fmt.Fprintln(a.err, "hecate-mcp: speaking MCP on stdin and stdout; for the shell: hecate-mcp call explain_gate --arg gate=NAME (hecate-mcp --help)")
+			}
+			if err := server.ServeStdio(cmd.Context(), s, a.in, a.out, log); err != nil {
+				return runtimeError{err}
+			}
+			return nil
+		}
+		h, err := server.NewHTTP(s, server.HTTPOptions{Listen: *listen}, log)
+		if err != nil {
+			return err
+		}
+		if err := h.ListenAndServe(cmd.Context()); err != nil {
+			return runtimeError{err}
+		}
+		return nil
+	}
+	return cmd
+}
+
+// addServeFlags gives the root command the flags of serve, which it runs.
+func addServeFlags(root, serve *cobra.Command) { root.Flags().AddFlagSet(serve.Flags()) }
+
+// isTerminal reports whether f is a character device: enough to decide on
+// colour and on a hint.
+func isTerminal(f *os.File) bool {
+	info, err := f.Stat()
+	return err == nil && info.Mode()&os.ModeCharDevice != 0
+}

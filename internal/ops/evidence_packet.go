@@ -1,0 +1,144 @@
+package ops
+
+import (
+	"cmp"
+	"slices"
+
+	"github.com/hecate-mcp/hecate-mcp/internal/api/v1alpha1"
+	"github.com/hecate-mcp/hecate-mcp/internal/fides"
+)
+
+// packetGate is whose approval the packet of an Evidence is about: the Gate
+// asked for, else the first Gate that waits for an approval of b, else the
+// first one asked. nil when there is none.
+func packetGate(e *estate, b *v1alpha1.Bundle, through *v1alpha1.Gate, answers []evidenceAnswer) *v1alpha1.Gate {
+	if through != nil {
+		return through
+	}
+	for i := range e.gates {
+		if g := &e.gates[i]; g.Namespace == b.Namespace && needsApproval(g, b) {
+			return g
+		}
+	}
+	if len(answers) > 0 {
+		return answers[0].gates[0]
+	}
+	return nil
+}
+
+// artifactsFor are the images as the view of g sees them, else any view's.
+func artifactsFor(g *v1alpha1.Gate, answers []evidenceAnswer) []ArtifactEvidence {
+	for _, a := range answers {
+		if slices.Contains(a.gates, g) {
+			return a.view.Artifacts
+		}
+	}
+	return nil
+}
+
+// needsApproval says whether g waits for an approval of b.
+func needsApproval(g *v1alpha1.Gate, b *v1alpha1.Bundle) bool {
+	i := slices.IndexFunc(g.Spec.Admits, func(a v1alpha1.Admission) bool { return a.From.Beacon == b.Spec.Beacon })
+	return i >= 0 && g.Spec.Admits[i].RequireApproval && approvalFor(g, b) == ""
+}
+
+// approvalFor is whose approval of b for g stands, "" for none.
+func approvalFor(g *v1alpha1.Gate, b *v1alpha1.Bundle) string {
+	for _, a := range b.Status.ApprovedFor {
+		if a.Gate == g.Name {
+			return a.Actor
+		}
+	}
+	return ""
+}
+
+// packet puts together what an approver needs. Artifacts may be nil: nothing
+// is then attested as far as anybody knows.
+func packet(g *v1alpha1.Gate, b *v1alpha1.Bundle, artifacts []ArtifactEvidence) *Packet {
+	p := &Packet{Gate: g.Name, Bundle: b.Name, Digest: b.Spec.Digest, Required: needsApproval(g, b), ApprovedBy: approvalFor(g, b),
+		Artifacts: []string{}, NotBy: []Exclusion{}, Attested: []string{}, Missing: []string{}, HumanSteps: []HumanStep{}}
+	for _, a := range b.Spec.Artifacts {
+		p.Artifacts = append(p.Artifacts, pinnedName(a))
+	}
+	add := func(list *[]string, s string) {
+		if !slices.Contains(*list, s) {
+			*list = append(*list, s)
+		}
+	}
+	exclude := func(who string, why ExclusionReason) {
+		if e := (Exclusion{who, why}); who != "" && !slices.Contains(p.NotBy, e) {
+			p.NotBy = append(p.NotBy, e)
+		}
+	}
+	several := len(artifacts) > 1
+	of := func(a ArtifactEvidence, s string) string {
+		if several {
+			return a.Repo + ": " + s
+		}
+		return s
+	}
+	p.CommitterKnown = len(artifacts) > 0
+	for _, a := range artifacts {
+		committer := ""
+		if vd := a.Verdict; vd != nil {
+			for _, c := range vd.Failed {
+				add(&p.Missing, of(a, "failing control "+controlText(c)))
+			}
+			for _, c := range vd.MissingEvidence {
+				add(&p.Missing, of(a, "missing evidence for "+controlText(c)))
+			}
+			if sod := vd.SegregationOfDuties; sod != nil {
+				committer = sod.Committer
+				for _, d := range sod.Deployers {
+					exclude(d, ExcludedDeployer)
+				}
+			}
+			for _, d := range vd.Approvals.Deployers {
+				exclude(d, ExcludedDeployer)
+			}
+		}
+		p.CommitterKnown = p.CommitterKnown && committer != ""
+		exclude(committer, ExcludedCommitter)
+		for _, s := range a.Approvals {
+			if s.Role == fides.RoleDeployer {
+				exclude(s.By, ExcludedDeployer)
+			}
+		}
+		bad := map[string]bool{}
+		for _, t := range a.Attestations {
+			bad[t.Type] = bad[t.Type] || !t.Compliant
+		}
+		for _, t := range a.Attestations {
+			if bad[t.Type] {
+				add(&p.Missing, of(a, "not compliant: "+t.Type))
+			} else {
+				add(&p.Attested, of(a, t.Type))
+			}
+		}
+		for _, c := range a.Checks {
+			if c.Result == CheckFail {
+				add(&p.Missing, of(a, string(c.Check)+": "+c.Detail))
+			}
+		}
+		switch a.Conclusion {
+		case ConcludeBrokenChain, ConcludeNoEvidence, ConcludeUnknown:
+			add(&p.Missing, of(a, string(a.Conclusion)+": "+cmp.Or(a.Detail, string(a.Status))))
+		}
+	}
+	slices.SortFunc(p.NotBy, func(a, b Exclusion) int { return cmp.Or(cmp.Compare(a.Who, b.Who), cmp.Compare(a.Why, b.Why)) })
+	slices.Sort(p.Attested)
+	if p.Required {
+		if step := humanStep(approveCommand(g.Namespace, b.Name, g.Name), "approves "+b.Name+" for "+g.Name); step != nil {
+			p.HumanSteps = append(p.HumanSteps, *step)
+		}
+	}
+	return p
+}
+
+// pinnedName names an artifact with what pins it: who approves has to see that.
+func pinnedName(a v1alpha1.Artifact) string {
+	if a.Image != nil {
+		return clean(ArtifactEvidence{Repo: a.Image.Repo, Tag: a.Image.Tag, Digest: a.Image.Digest}.image(), 300)
+	}
+	return artifactName(a)
+}

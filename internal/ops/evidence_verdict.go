@@ -1,0 +1,80 @@
+package ops
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/hecate-mcp/hecate-mcp/internal/api/v1alpha1"
+	"github.com/hecate-mcp/hecate-mcp/internal/fides"
+)
+
+// recordedVerdict is a recorded verdict in the shape of an asked one: the
+// recommendation and the risk are all that a cluster's objects keep of it.
+func recordedVerdict(ref *v1alpha1.EvidenceRef) *fides.ChangeVerdict {
+	out := &fides.ChangeVerdict{TrailID: ref.Trail, Recommendation: ref.Verdict, Approved: ref.Verdict == fides.RecommendApprove,
+		Passed: []string{}, Failed: []fides.ControlFinding{}, MissingEvidence: []fides.ControlFinding{}, Waived: []fides.WaivedControl{},
+		Approvals: fides.Approvers{Approvers: []string{}, Deployers: []string{}}}
+	if ref.Risk != nil {
+		out.RiskScore = int(*ref.Risk)
+	}
+	return out
+}
+
+// holdKinds are the kinds of the evidence server's client as ours.
+var holdKinds = map[fides.HoldKind]HoldKind{
+	fides.FailingControls:     HoldFailing,
+	fides.MissingEvidence:     HoldMissing,
+	fides.AwaitingHuman:       HoldHuman,
+	fides.ServiceApprovalOnly: HoldServiceOnly,
+	fides.HoldOther:           HoldOther,
+}
+
+// holdsOf says why a verdict withholds approval, one entry a control; empty
+// exactly when it approves.
+func holdsOf(vd *fides.ChangeVerdict) []Hold {
+	var out []Hold
+	for _, h := range vd.Holds() {
+		kind := holdKinds[h.Kind]
+		switch h.Kind {
+		case fides.FailingControls:
+			for _, c := range h.Controls {
+				out = append(out, Hold{kind, "failing control " + controlText(c)})
+			}
+		case fides.MissingEvidence:
+			for _, c := range h.Controls {
+				out = append(out, Hold{kind, "missing evidence for " + controlText(c)})
+			}
+		case fides.AwaitingHuman:
+			out = append(out, Hold{kind, "awaiting a human approval"})
+		case fides.ServiceApprovalOnly:
+			out = append(out, Hold{kind, clean("awaiting a human approval: only a service identity signed off ("+strings.Join(h.Identities, ", ")+")", 200)})
+		default:
+			out = append(out, Hold{HoldOther, clean("the change gate recommends "+vd.Recommendation+": "+vd.Summary, 200)})
+		}
+	}
+	return out
+}
+
+// controlText names a control with what is wrong with it.
+func controlText(c fides.ControlFinding) string {
+	return clean(fmt.Sprintf("%s %s (%s)", c.Control, c.Name, strings.Join(c.Reasons, ", ")), 200)
+}
+
+// controlKeys are the control sets of a verdict, each sorted.
+func controlKeys(vd *fides.ChangeVerdict) (failed, missing, waived []string) {
+	failed, missing, waived = []string{}, []string{}, []string{}
+	for _, c := range vd.Failed {
+		failed = append(failed, c.Control)
+	}
+	for _, c := range vd.MissingEvidence {
+		missing = append(missing, c.Control)
+	}
+	for _, c := range vd.Waived {
+		waived = append(waived, c.Control)
+	}
+	slices.Sort(failed)
+	slices.Sort(missing)
+	slices.Sort(waived)
+	return failed, missing, waived
+}

@@ -1,0 +1,111 @@
+package ops
+
+import (
+	"encoding/json"
+	"regexp"
+	"strings"
+)
+
+// Masked stands for a value that may be secret.
+const Masked = "***"
+
+// secretKey names keys whose values are secret whatever they look like.
+var secretKey = regexp.MustCompile(`(?i)(pass(word|wd|phrase)?$|secret|token|api[-_]?key|access[-_]?key|private[-_]?key|credential|authorization|bearer|cookie|^auth$|signature|client[-_]?cert|kubeconfig)`)
+
+// referenceKey names keys that only point at a secret.
+var referenceKey = regexp.MustCompile(`(?i)(ref|name|namespace|url|enabled|type|path|kind)$`)
+
+// secretShape are values that are secret whatever their key is, anywhere in a
+// text.
+var secretShape = []*regexp.Regexp{
+	regexp.MustCompile(`-----BEGIN [A-Z ]*PRIVATE KEY-----[\s\S]*?(-----END [A-Z ]*PRIVATE KEY-----|$)`),
+	regexp.MustCompile(`\beyJ[A-Za-z0-9_-]{8,}\.[A-Za-z0-9_-]{8,}\.[A-Za-z0-9_-]*`), // JWT
+	regexp.MustCompile(`\b(ghp|gho|ghu|ghs|ghr)_[A-Za-z0-9]{20,}\b`),                // GitHub
+	regexp.MustCompile(`\bgithub_pat_[A-Za-z0-9_]{20,}\b`),                          // GitHub
+	regexp.MustCompile(`\bgl(pat|dt|ptt|rt)-[A-Za-z0-9_-]{16,}`),                    // GitLab
+	regexp.MustCompile(`\bxox[abeoprs]-[A-Za-z0-9-]{10,}`),                          // Slack
+	regexp.MustCompile(`\b(AKIA|ASIA)[A-Z0-9]{16}\b`),                               // AWS
+	regexp.MustCompile(`\bAIza[A-Za-z0-9_-]{30,}`),                                  // Google
+	regexp.MustCompile(`\bfides_[0-9a-f]{6,}_[0-9a-f]{16,}\b`),                      // Fides
+	regexp.MustCompile(`\bsk-[A-Za-z0-9_-]{20,}`),                                   // several
+	regexp.MustCompile(`(?i)\b(bearer|basic)\s+[A-Za-z0-9+/_.=~-]{8,}`),             // headers
+	regexp.MustCompile(`(?i)([?&;]|\b)(token|access_token|api_key|apikey|password|passwd|secret|sig|signature|x-amz-signature|x-amz-credential|x-amz-security-token)=[^\s&"']+`),
+}
+
+// urlCredentials finds user information in a URL.
+var urlCredentials = regexp.MustCompile(`([A-Za-z][A-Za-z0-9+.-]*://)[^/\s@"']+@`)
+
+// maskText masks what looks like a secret inside a text: credentials of URLs,
+// tokens by their shape, values behind key= .
+func maskText(s string) string {
+	s = urlCredentials.ReplaceAllString(s, "${1}"+Masked+"@")
+	for i, re := range secretShape {
+		if i == len(secretShape)-1 {
+			s = re.ReplaceAllString(s, "${1}${2}="+Masked)
+			continue
+		}
+		s = re.ReplaceAllString(s, Masked)
+	}
+	return s
+}
+
+// maskJSON renders any JSON compactly with secrets masked, by key name and by
+// shape, bounded to max bytes. What is not JSON gives "".
+func maskJSON(raw []byte, max int) string {
+	var v any
+	if err := json.Unmarshal(raw, &v); err != nil {
+		return ""
+	}
+	out, err := json.Marshal(maskValue("", v))
+	if err != nil {
+		return ""
+	}
+	return clean(string(out), max)
+}
+
+func maskValue(name string, v any) any {
+	secret := name != "" && secretKey.MatchString(name) && !referenceKey.MatchString(name)
+	switch v := v.(type) {
+	case map[string]any:
+		// {name: "X", value: "…"}: a variable's value goes by the variable's name.
+		if n, ok := v["name"].(string); ok {
+			if _, has := v["value"]; has && secretKey.MatchString(n) {
+				v["value"] = Masked
+			}
+		}
+		for k := range v {
+			v[k] = maskValue(k, v[k])
+		}
+		return v
+	case []any:
+		for i := range v {
+			v[i] = maskValue(name, v[i])
+		}
+		return v
+	case string:
+		if secret && v != "" {
+			return Masked
+		}
+		// JSON inside a string, such as the body of an answer.
+		if t := strings.TrimSpace(v); len(t) > 1 && (t[0] == '{' || t[0] == '[') {
+			var inner any
+			if json.Unmarshal([]byte(t), &inner) == nil {
+				if out, err := json.Marshal(maskValue("", inner)); err == nil {
+					return string(out)
+				}
+			}
+		}
+		return maskText(v)
+	default:
+		if secret && v != nil {
+			if _, isBool := v.(bool); !isBool {
+				return Masked
+			}
+		}
+		return v
+	}
+}
+
+// Clean makes free text safe to show: secrets masked, control, ANSI and
+// bidirectional characters removed, bounded to max characters.
+func Clean(s string, max int) string { return clean(s, max) }

@@ -1,0 +1,163 @@
+package ops
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	"k8s.io/apimachinery/pkg/api/meta"
+
+	"github.com/hecate-mcp/hecate-mcp/internal/api/v1alpha1"
+)
+
+// promotionWarnings are what a person must see before saying yes; none of them
+// stops the crossing by itself. In the order of WarningKinds.
+func (v *view) promotionWarnings(b *v1alpha1.Bundle, checks []EvidenceCheck, artifacts []ArtifactEvidence) []Warning {
+	out := []Warning{}
+	self := v.object()
+	add := func(kind WarningKind, obj *Object, format string, args ...any) {
+		out = append(out, Warning{Kind: kind, Detail: fmt.Sprintf(format, args...), Object: obj})
+	}
+	if b != nil {
+		obj := hecate(v1alpha1.KindBundle, b.Namespace, b.Name)
+		if v.current != nil && slices.Contains(v.older, b) {
+			add(WarnRollback, &obj, "%s is older than %s, which the Gate holds now", b.Name, v.current.Name)
+		}
+		if next := v.undoneBy(b); next != nil {
+			nobj := hecate(v1alpha1.KindBundle, next.Namespace, next.Name)
+			add(WarnUndone, &nobj, "the Gate is automatic: it will cross %s again at its next reconcile", next.Name)
+		}
+		if f := v.failureOf(b); f != nil {
+			how, why := "failed", ""
+			if f.aborted {
+				how = "was aborted"
+			} else if f.reason != "" {
+				why = ": " + clean(f.reason, 300)
+			}
+			fobj := obj
+			if f.object != nil {
+				fobj = v.passageObject(f.object)
+			}
+			add(WarnFailedBefore, &fobj, "%s %s here at %s%s", b.Name, how, stamp(f.at), why)
+		}
+	}
+	// What explain calls a blocker of the Gate but no promotion is refused for.
+	for _, bl := range v.gateObstacles() {
+		switch bl.Kind {
+		case BlockerUnhealthy, BlockerControllerStale, BlockerNotFound:
+			add(WarnTargetHealth, bl.Object, "%s", bl.Detail)
+		case BlockerVerifying, BlockerVerificationFailed:
+			add(WarnNotVerified, bl.Object, "%s", bl.Detail)
+		case BlockerStalled:
+			kind := WarnStatusLags
+			if v.verification.wedged {
+				kind = WarnNotVerified
+			}
+			add(kind, bl.Object, "%s", bl.Detail)
+		case BlockerOutcomeUnrecorded:
+			add(WarnStatusLags, bl.Object, "%s", bl.Detail)
+		}
+	}
+	out = append(out, v.upstreamWarnings(b)...)
+	for _, c := range checks {
+		detail := fmt.Sprintf("%s: %s", c.Check, c.Detail)
+		switch c.Result {
+		case CheckFail, CheckHold:
+			add(WarnEvidence, &self, "%s", detail)
+		case CheckUnknown, CheckNotConfigured:
+			add(WarnEvidenceAsk, &self, "%s", detail)
+		case CheckNotAsked:
+			add(WarnNotAsked, &self, "%s", detail)
+		}
+	}
+	// An image that the step runs nothing for has no place in checks.
+	if len(checks) > 0 {
+		for _, a := range artifacts {
+			for _, c := range a.Concerns {
+				add(WarnEvidencePart, &self, "%s: %s: %s", a.image(), c.Kind, c.Detail)
+			}
+		}
+	}
+	if slices.Contains(evidenceStep(v.g).checks, CheckChange) {
+		add(WarnActor, &self, "the change step sends whoever asks as deployer: where the evidence server has delegation on, that has to be a plain e-mail address it knows, or the crossing fails")
+	}
+	order := Codes(WarningKinds)
+	slices.SortStableFunc(out, func(a, b Warning) int { return slices.Index(order, a.Kind) - slices.Index(order, b.Kind) })
+	return out
+}
+
+// undoneBy is the Bundle that an automatic Gate would cross right after b: an
+// eligible one that is newer, which did not fail here.
+func (v *view) undoneBy(b *v1alpha1.Bundle) *v1alpha1.Bundle {
+	if !v.g.Spec.Auto {
+		return nil
+	}
+	for _, o := range v.admitted { // newest first
+		if o == b {
+			return nil
+		}
+		// The current one becomes eligible again once b has replaced it.
+		if !v.isCurrent(o) && !v.verdicts[o.Name].Eligible() {
+			continue
+		}
+		if len(v.blocked(o)) > 0 {
+			return nil
+		}
+		return o
+	}
+	return nil
+}
+
+// upstreamWarnings say what is wrong with the Gates that b has to clear before.
+func (v *view) upstreamWarnings(b *v1alpha1.Bundle) []Warning {
+	if b == nil {
+		return nil
+	}
+	var out []Warning
+	for _, name := range after(v.g, b) {
+		up := v.e.byGate[key{Namespace: v.g.Namespace, Name: name}]
+		obj := hecate(v1alpha1.KindGate, v.g.Namespace, name)
+		if up == nil {
+			out = append(out, Warning{WarnUpstreamHealth, fmt.Sprintf("Gate %s does not exist", name), &obj})
+			continue
+		}
+		if say := troubles(up); len(say) > 0 {
+			out = append(out, Warning{WarnUpstreamHealth, fmt.Sprintf("Gate %s: %s", name, strings.Join(say, "; ")), &obj})
+		}
+	}
+	return out
+}
+
+// after names the Gates that b has to clear before g.
+func after(g *v1alpha1.Gate, b *v1alpha1.Bundle) []string {
+	for _, a := range g.Spec.Admits {
+		if a.From.Beacon == b.Spec.Beacon {
+			return a.After
+		}
+	}
+	return nil
+}
+
+// troubles are what a Gate's own status says against it.
+func troubles(g *v1alpha1.Gate) []string {
+	var out []string
+	if g.Spec.Suspend {
+		out = append(out, "suspended")
+	}
+	if h := g.Status.Health; h != nil && (h.Status == v1alpha1.HealthDegraded || h.Status == v1alpha1.HealthUnknown) {
+		say := "health is " + string(h.Status)
+		if len(h.Issues) > 0 {
+			say += " (" + clean(strings.Join(h.Issues, "; "), 200) + ")"
+		}
+		out = append(out, say)
+	}
+	c := meta.FindStatusCondition(g.Status.Conditions, v1alpha1.ConditionReady)
+	if c == nil || c.ObservedGeneration < g.Generation {
+		return out
+	}
+	switch c.Reason {
+	case v1alpha1.GateReasonInvalidSteps, v1alpha1.GateReasonCrossingFailed, v1alpha1.GateReasonPassageFailed, v1alpha1.GateReasonVerifying:
+		out = append(out, c.Reason+": "+clean(c.Message, 200))
+	}
+	return out
+}

@@ -1,0 +1,50 @@
+package tools
+
+import "github.com/hecate-mcp/hecate-mcp/internal/ops"
+
+// CodeRow is one code of the catalogue.
+type CodeRow struct {
+	Code    string `json:"code"`
+	Meaning string `json:"meaning"`
+}
+
+// CodeGroup is one family of codes and where they stand in an answer.
+type CodeGroup struct {
+	Group string    `json:"group"`
+	Where string    `json:"where"`
+	Codes []CodeRow `json:"codes"`
+}
+
+func group[C ~string](name, where string, table []ops.Meaning[C]) CodeGroup {
+	g := CodeGroup{Group: name, Where: where}
+	for _, m := range table {
+		g.Codes = append(g.Codes, CodeRow{string(m.Code), m.Meaning})
+	}
+	return g
+}
+
+// Catalogue lists every code: the tables are the ones that the schemas' enums
+// are made of.
+func Catalogue() []CodeGroup {
+	chain := ops.ChainKinds[len(ops.BlockerKinds):]
+	return []CodeGroup{
+		group("State", "state, in the order in which they are tried", ops.States),
+		group("BlockerKind", "blockers[].kind, in the order in which somebody has to act", ops.BlockerKinds),
+		group("ChainKind", "chain[].kind and rootCauses[].kind: every BlockerKind and these", chain),
+		group("HoldKind", "hold[].kind", ops.HoldKinds),
+		group("WarningKind", "warnings[].kind", ops.WarningKinds),
+		group("SourceCode", "incomplete[].code", ops.SourceCodes),
+		group("AuditKind", "entries[].kind", ops.AuditKinds),
+		group("RefusalReason", "refusals[].reason", ops.RefusalReasons),
+		group("PreviewVerdict", "verdict of preview_promotion", ops.PreviewVerdicts),
+		group("Role", "whoMustAct[].who", ops.Roles),
+		group("ExclusionReason", "packet.notBy[].why", ops.ExclusionReasons),
+		group("ArtifactStatus", "artifacts[].status", ops.ArtifactStatuses),
+		group("Conclusion", "conclusion", ops.Conclusions),
+		group("CheckName", "evidence[].check", ops.CheckNames),
+		group("CheckResult", "evidence[].result", ops.CheckResults),
+		group("HashChainStatus", "artifacts[].chain.status", ops.HashChainStatuses),
+		group("ConcernKind", "artifacts[].concerns[].kind", ops.ConcernKinds),
+		group("Code", "code of an error", Codes),
+	}
+}

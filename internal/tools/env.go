@@ -1,0 +1,71 @@
+package tools
+
+import (
+	"context"
+	"time"
+
+	"github.com/hecate-mcp/hecate-mcp/internal/cluster"
+	"github.com/hecate-mcp/hecate-mcp/internal/ops"
+)
+
+// Env is what the tools work with: one source of data and its operations.
+type Env struct {
+	Ops    *ops.Ops
+	Source *cluster.Source
+	// AllNamespaces makes every tool look in all namespaces unless told.
+	AllNamespaces bool
+	// Timeout bounds one call; 0 means DefaultTimeout.
+	Timeout time.Duration
+}
+
+// DefaultTimeout bounds a call: clients give up after about a minute.
+const DefaultTimeout = 45 * time.Second
+
+// allNamespaces is how an argument asks for every namespace.
+const allNamespaces = "*"
+
+// namespace resolves the argument: given, else the server's default, all
+// namespaces for "*". ops takes "" for all.
+func (e *Env) namespace(arg string) string {
+	switch {
+	case arg == allNamespaces:
+		return ops.AllNamespaces
+	case arg != "":
+		return arg
+	case e.AllNamespaces:
+		return ops.AllNamespaces
+	default:
+		return e.Source.Namespace
+	}
+}
+
+// Scope says whose answer this is and as of when.
+type Scope struct {
+	Cluster   string `json:"cluster"`
+	Mode      string `json:"mode"`
+	Namespace string `json:"namespace"`
+	Identity  string `json:"identity,omitempty"`
+	AsOf      string `json:"asOf"`
+}
+
+func (e *Env) scope(ctx context.Context, namespace string) Scope {
+	if namespace == ops.AllNamespaces {
+		namespace = allNamespaces
+	}
+	s := Scope{Cluster: e.Source.Cluster, Mode: string(e.Source.Mode), Namespace: namespace, AsOf: e.Source.Now().UTC().Format(time.RFC3339)}
+	// Who is asking is a help for the reader; an API server that does not say
+	// (an old one, or one that forbids it) does not make the answer wrong.
+	if id, err := e.Source.Identity(ctx); err == nil {
+		s.Identity = id
+	}
+	return s
+}
+
+// warnings are the source's own, such as a capture time that nobody knows.
+func (e *Env) warnings() []ops.Warning {
+	var out []ops.Warning
+	for _, w := range e.Source.Warnings {
+		out = append(out, ops.Warning{Kind: ops.WarnSource, Detail: w})
+	}
+	return out
+}
