@@ -13,6 +13,7 @@ import (
 
 	"github.com/hecate-mcp/hecate-mcp/internal/api/v1alpha1"
 	"github.com/hecate-mcp/hecate-mcp/internal/fides"
+	"github.com/hecate-mcp/hecate-mcp/internal/gate"
 )
 
 // Evidence answers "why was this Bundle allowed, and who allowed it?" for every
@@ -177,15 +178,11 @@ func viewsOf(e *estate, b *v1alpha1.Bundle, through *v1alpha1.Gate, fallback str
 		return out
 	}
 	for i := range e.gates {
-		if g := &e.gates[i]; g.Namespace == b.Namespace && g.Spec.Evidence != nil && admits(g, b) {
+		if g := &e.gates[i]; g.Namespace == b.Namespace && g.Spec.Evidence != nil && gate.Admission(g, b.Spec.Beacon) != nil {
 			add(g)
 		}
 	}
 	return out
-}
-
-func admits(g *v1alpha1.Gate, b *v1alpha1.Bundle) bool {
-	return slices.ContainsFunc(g.Spec.Admits, func(a v1alpha1.Admission) bool { return a.From.Beacon == b.Spec.Beacon })
 }
 
 // shownURL is a server's address without credentials, query and fragment; ""

@@ -6,6 +6,7 @@ import (
 
 	"github.com/hecate-mcp/hecate-mcp/internal/api/v1alpha1"
 	"github.com/hecate-mcp/hecate-mcp/internal/fides"
+	"github.com/hecate-mcp/hecate-mcp/internal/gate"
 )
 
 // packetGate is whose approval the packet of an Evidence is about: the Gate
@@ -16,7 +17,7 @@ func packetGate(e *estate, b *v1alpha1.Bundle, through *v1alpha1.Gate, answers [
 		return through
 	}
 	for i := range e.gates {
-		if g := &e.gates[i]; g.Namespace == b.Namespace && needsApproval(g, b) {
+		if g := &e.gates[i]; g.Namespace == b.Namespace && gate.Judge(g, b).NeedsApproval {
 			return g
 		}
 	}
@@ -36,27 +37,15 @@ func artifactsFor(g *v1alpha1.Gate, answers []evidenceAnswer) []ArtifactEvidence
 	return nil
 }
 
-// needsApproval says whether g waits for an approval of b.
-func needsApproval(g *v1alpha1.Gate, b *v1alpha1.Bundle) bool {
-	i := slices.IndexFunc(g.Spec.Admits, func(a v1alpha1.Admission) bool { return a.From.Beacon == b.Spec.Beacon })
-	return i >= 0 && g.Spec.Admits[i].RequireApproval && approvalFor(g, b) == ""
-}
-
-// approvalFor is whose approval of b for g stands, "" for none.
-func approvalFor(g *v1alpha1.Gate, b *v1alpha1.Bundle) string {
-	for _, a := range b.Status.ApprovedFor {
-		if a.Gate == g.Name {
-			return a.Actor
-		}
-	}
-	return ""
-}
-
 // packet puts together what an approver needs. Artifacts may be nil: nothing
 // is then attested as far as anybody knows.
 func packet(g *v1alpha1.Gate, b *v1alpha1.Bundle, artifacts []ArtifactEvidence) *Packet {
-	p := &Packet{Gate: g.Name, Bundle: b.Name, Digest: b.Spec.Digest, Required: needsApproval(g, b), ApprovedBy: approvalFor(g, b),
+	verdict := gate.Judge(g, b)
+	p := &Packet{Gate: g.Name, Bundle: b.Name, Digest: b.Spec.Digest, Required: verdict.NeedsApproval,
 		Artifacts: []string{}, NotBy: []Exclusion{}, Attested: []string{}, Missing: []string{}, HumanSteps: []HumanStep{}}
+	if verdict.Approval != nil {
+		p.ApprovedBy = clean(verdict.Approval.Actor, 120)
+	}
 	for _, a := range b.Spec.Artifacts {
 		p.Artifacts = append(p.Artifacts, pinnedName(a))
 	}

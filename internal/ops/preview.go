@@ -296,10 +296,8 @@ func (v *view) pin(b *v1alpha1.Bundle, p *Preview, artifacts []ArtifactEvidence)
 	slices.Sort(pin.Passages)
 	if b != nil {
 		pin.BundleUID, pin.BundleDigest = string(b.UID), b.Spec.Digest
-		for _, a := range b.Status.ApprovedFor {
-			if a.Gate == v.g.Name {
-				pin.Approval = a.Actor
-			}
+		if a := gate.Judge(v.g, b).Approval; a != nil {
+			pin.Approval = a.Actor
 		}
 	}
 	for _, r := range p.Refusals {

@@ -8,6 +8,7 @@ import (
 	"k8s.io/apimachinery/pkg/api/meta"
 
 	"github.com/hecate-mcp/hecate-mcp/internal/api/v1alpha1"
+	"github.com/hecate-mcp/hecate-mcp/internal/gate"
 )
 
 // promotionWarnings are what a person must see before saying yes; none of them
@@ -96,8 +97,9 @@ func (v *view) undoneBy(b *v1alpha1.Bundle) *v1alpha1.Bundle {
 		if o == b {
 			return nil
 		}
-		// The current one becomes eligible again once b has replaced it.
-		if !v.isCurrent(o) && !v.verdicts[o.Name].Eligible() {
+		// The current one, which clears and approves as it did, becomes eligible
+		// again once b has replaced it.
+		if verdict := v.verdicts[o.Name]; !verdict.Current && !verdict.Eligible() {
 			continue
 		}
 		if len(v.blocked(o)) > 0 {
@@ -113,8 +115,12 @@ func (v *view) upstreamWarnings(b *v1alpha1.Bundle) []Warning {
 	if b == nil {
 		return nil
 	}
+	admission := gate.Admission(v.g, b.Spec.Beacon)
+	if admission == nil {
+		return nil
+	}
 	var out []Warning
-	for _, name := range after(v.g, b) {
+	for _, name := range admission.After {
 		up := v.e.byGate[key{Namespace: v.g.Namespace, Name: name}]
 		obj := hecate(v1alpha1.KindGate, v.g.Namespace, name)
 		if up == nil {
@@ -126,16 +132,6 @@ func (v *view) upstreamWarnings(b *v1alpha1.Bundle) []Warning {
 		}
 	}
 	return out
-}
-
-// after names the Gates that b has to clear before g.
-func after(g *v1alpha1.Gate, b *v1alpha1.Bundle) []string {
-	for _, a := range g.Spec.Admits {
-		if a.From.Beacon == b.Spec.Beacon {
-			return a.After
-		}
-	}
-	return nil
 }
 
 // troubles are what a Gate's own status says against it.
