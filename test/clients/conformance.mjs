@@ -1,6 +1,7 @@
 // The conformance suites, in both eras. They are pinned, so conformance.json can say of every run which
 // scenarios the real server has to pass; the others need tools that only the fixture has, and the fixture
-// has to pass them all. What the library cannot do stands under "known" with its reason, check by check.
+// has to pass them all. What the library cannot do stands under "known" with its reason, check by check; what
+// hecate-mcp does not offer at all, under "notOffered".
 import { mkdtempSync, readdirSync, readFileSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
@@ -17,6 +18,11 @@ export async function conformance(what, url) {
     if (!results) continue;
     const scenarios = what === 'server' ? run.server : [...results.keys()].sort();
     for (const scenario of scenarios) {
+      const absent = pinned.notOffered[scenario];
+      if (absent) {
+        console.log(`skip  ${name}: ${scenario}: ${absent}`);
+        continue;
+      }
       const known = pinned.known[what]?.[scenario];
       await check(`${name}: ${scenario}${known ? ` (but for: ${known.reason})` : ''}`, () => {
         const failures = results.get(scenario);
