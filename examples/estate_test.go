@@ -387,4 +387,3 @@ func (w *world) eligible(g v1alpha1.Gate) []string {
 	}
 	return names
 }
-
