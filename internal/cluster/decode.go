@@ -96,6 +96,13 @@ func blank(doc []byte) bool {
 func eachJSON(file string, data []byte, each func(document) error) error {
 	data = bytes.TrimPrefix(data, []byte("\xef\xbb\xbf"))
 	decoder := json.NewDecoder(bytes.NewReader(data))
+	line, counted := 1, int64(0)
+	lineAt := func(offset int64) int { // offsets only grow: each line is counted once
+		offset = min(max(offset, counted), int64(len(data)))
+		line += bytes.Count(data[counted:offset], []byte("\n"))
+		counted = offset
+		return line
+	}
 	for number := 1; ; number++ {
 		start := decoder.InputOffset()
 		var raw json.RawMessage
@@ -112,20 +119,15 @@ func eachJSON(file string, data []byte, each func(document) error) error {
 			case errors.Is(err, io.ErrUnexpectedEOF):
 				at = int64(len(data))
 			}
-			return &SnapshotError{File: file, Document: number, Line: lineAt(data, at), Code: CodeInvalidArgument, Err: err}
+			return &SnapshotError{File: file, Document: number, Line: lineAt(at), Code: CodeInvalidArgument, Err: err}
 		}
 		for start < int64(len(data)) && bytes.IndexByte([]byte(" \t\r\n"), data[start]) >= 0 {
 			start++
 		}
-		if err := each(document{line: lineAt(data, start), data: raw, json: true}); err != nil {
+		if err := each(document{line: lineAt(start), data: raw, json: true}); err != nil {
 			return err
 		}
 	}
-}
-
-// lineAt is the line of an offset, from 1.
-func lineAt(data []byte, offset int64) int {
-	return 1 + bytes.Count(data[:min(max(offset, 0), int64(len(data)))], []byte("\n"))
 }
 
 // decodeDocument adds the object, or the objects of the list, of a document.

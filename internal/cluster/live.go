@@ -123,7 +123,7 @@ func contextName(raw *clientcmdapi.Config, asked, looked string) (string, error)
 func inClusterConfig(o Options, looked string) (*rest.Config, string, string, error) {
 	cfg, err := rest.InClusterConfig()
 	if errors.Is(err, rest.ErrNotInCluster) {
-		return nil, "", "", &UsageError{Message: "there is no kubeconfig (looked at " + looked + ") and this is not a Pod; use --kubeconfig, --snapshot or --demo"}
+		return nil, "", "", &UsageError{Message: "there is no kubeconfig with a context (looked at " + looked + ") and this is not a Pod; use --kubeconfig, --snapshot or --demo"}
 	}
 	if err != nil {
 		return nil, "", "", &UsageError{Message: "cannot use the Pod's service account", Err: err}

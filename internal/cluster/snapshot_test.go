@@ -133,6 +133,7 @@ func TestSnapshotErrors(t *testing.T) {
 		"bad YAML":          {map[string]string{"a.yaml": gate + "---\n" + gate + "---\n# x\nb:\n  - c\n d\n"}, "a.yaml", 3, 7, "yaml"},
 		"bad JSON":          {map[string]string{"a.json": "{\n\"kind\": }"}, "a.json", 1, 2, "invalid character"},
 		"cut JSON":          {map[string]string{"a.json": "{\n\"kind\": 1"}, "a.json", 1, 2, "unexpected EOF"},
+		"second JSON":       {map[string]string{"a.json": "\n{\"apiVersion\":\"v1\",\n\"kind\":\"Secret\",\"metadata\":{\"name\":\"x\"}}\n\n{\n  \"kind\": }"}, "a.json", 2, 6, "invalid character"},
 		"JSON array":        {map[string]string{"a.json": "\n[{}]"}, "a.json", 1, 2, "an array"},
 		"scalar":            {map[string]string{"a.yaml": "hello"}, "a.yaml", 1, 1, "a string"},
 		"no kind":           {map[string]string{"a.yaml": "apiVersion: v1\nmetadata: {name: x}"}, "a.yaml", 1, 1, "kind is missing"},
