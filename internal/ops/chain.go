@@ -78,7 +78,9 @@ func (c *chain) blocker(b Blocker, depth int) {
 }
 
 func (c *chain) noBundles(v *view, b Blocker) {
-	c.add(linkOf(b, 0))
+	symptom := linkOf(b, 0)
+	symptom.Detail = "no Bundle from any admitted Beacon"
+	c.add(symptom)
 	for _, cause := range v.beaconCauses() {
 		c.add(Link{Kind: ChainKind(cause.code), Object: cause.object, Detail: cause.detail, Since: cause.since, Depth: 1, Root: true})
 	}

@@ -6,10 +6,7 @@ import (
 	"slices"
 	"strings"
 
-	"sigs.k8s.io/controller-runtime/pkg/client"
-
 	"github.com/hecate-mcp/hecate-mcp/internal/api/v1alpha1"
-	"github.com/hecate-mcp/hecate-mcp/internal/gate"
 )
 
 // Explain answers "why is this Gate not crossing?": one state, every obstacle
@@ -106,7 +103,7 @@ func (e *estate) explain(g *v1alpha1.Gate) *Explanation {
 		blockers = append(blockers, *b)
 	}
 	sortBlockers(blockers)
-	x.Blockers = blockers
+	x.Blockers = append(x.Blockers, blockers...)
 	x.State = v.state(blockers, failed != nil)
 	v.fillCrossing(x)
 	v.fillBundles(x)
@@ -170,7 +167,7 @@ func (v *view) state(bs []Blocker, failed bool) State {
 		return StateIdle
 	case hasKind(bs, BlockerUpstream, BlockerNotApproved, BlockerWindowClosed):
 		return StateBlocked
-	case v.g.Spec.Auto && hasKind(bs, BlockerControllerStale):
+	case hasKind(bs, BlockerControllerStale):
 		return StateBlocked
 	default:
 		return StateReady
@@ -459,6 +456,3 @@ func (e *estate) findGate(namespace, name string) (*v1alpha1.Gate, error) {
 	}
 	return nil, amb
 }
-
-var _ = client.ObjectKeyFromObject
-var _ = gate.MaxLabelLength

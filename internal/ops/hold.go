@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"regexp"
+	"strings"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
@@ -39,13 +40,26 @@ func recordedHolds(blockers []string) []Hold {
 	out := []Hold{}
 	for _, line := range blockers {
 		h := Hold{Kind: HoldOther, Detail: clean(line, 200)}
+		reasons := ""
 		for _, g := range holdGrammar {
-			if g.line.MatchString(line) {
+			if m := g.line.FindStringSubmatch(line); m != nil {
 				h.Kind = g.kind
+				if len(m) > 3 {
+					reasons = m[3]
+				}
 				break
 			}
 		}
 		out = append(out, h)
+		// A control with both kinds of trouble is recorded as failing; its
+		// reasons ("failed <type>", "missing <type>") keep them apart.
+		if h.Kind == HoldFailing {
+			for _, r := range strings.Split(reasons, ", ") {
+				if missing, ok := strings.CutPrefix(r, "missing "); ok {
+					out = append(out, Hold{HoldMissing, clean("evidence of type "+missing+" is missing: "+line, 200)})
+				}
+			}
+		}
 	}
 	return out
 }
@@ -56,6 +70,9 @@ func (v *view) held(b *Blocker, p *v1alpha1.Passage, i int) {
 	ev := p.Status.Evidence
 	b.Kind = BlockerChangeHeld
 	b.Hold = recordedHolds(ev.Blockers)
+	if h, ok := v.e.holds[p.Namespace+"/"+p.Name]; ok {
+		b.Hold = append(b.Hold, h)
+	}
 	risk := ""
 	if ev.Risk != nil {
 		risk = fmt.Sprintf(" (risk %d)", *ev.Risk)

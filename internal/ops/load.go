@@ -40,7 +40,9 @@ type estate struct {
 	// from their absence.
 	unread map[string]bool
 	// live holds what was looked up beside the four kinds.
-	live       map[Object]liveObject
+	live map[Object]liveObject
+	// holds is what the evidence server adds to a recorded hold, by Passage.
+	holds      map[string]Hold
 	incomplete []Incomplete
 }
 
@@ -57,7 +59,7 @@ func newEstate(now time.Time) *estate {
 		now: now, byGate: map[key]*v1alpha1.Gate{}, bundles: map[string][]*v1alpha1.Bundle{},
 		byBundle: map[key]*v1alpha1.Bundle{}, beacons: map[key]*v1alpha1.Beacon{},
 		passages: map[key][]*v1alpha1.Passage{}, read: map[key]bool{}, unread: map[string]bool{},
-		live: map[Object]liveObject{},
+		live: map[Object]liveObject{}, holds: map[string]Hold{},
 	}
 }
 

@@ -28,9 +28,9 @@ func didYouMean(name string, all []string) string {
 	return "; did you mean " + near[0] + "?"
 }
 
-// distance is the edit distance of two names, 0 when one is part of the other.
+// distance is the edit distance of two names, 0 when b contains a.
 func distance(a, b string) int {
-	if strings.Contains(b, a) || strings.Contains(a, b) {
+	if strings.Contains(b, a) {
 		return 0
 	}
 	row := make([]int, len(b)+1)

@@ -3,6 +3,8 @@ package ops
 import (
 	"context"
 	"encoding/json"
+	"errors"
+	"os"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -13,8 +15,25 @@ import (
 	"github.com/hecate-mcp/hecate-mcp/internal/cluster"
 )
 
-// offline opens a folder as a snapshot: nothing may be asked.
-func offline(t *testing.T, path string) (*Ops, string) {
+// offline opens the objects of a folder as a snapshot: nothing may be asked.
+// Words of the objects are replaced as told.
+func offline(t *testing.T, folder string, replace ...string) (*Ops, string) {
+	t.Helper()
+	dir := t.TempDir()
+	for _, name := range []string{"objects.yaml", "meta.json"} {
+		raw, err := os.ReadFile(filepath.Join(folder, name))
+		if err != nil {
+			t.Fatal(err)
+		}
+		text := strings.NewReplacer(replace...).Replace(string(raw))
+		if err := os.WriteFile(filepath.Join(dir, name), []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	return snapshot(t, dir)
+}
+
+func snapshot(t *testing.T, path string) (*Ops, string) {
 	t.Helper()
 	src, err := cluster.Open(context.Background(), cluster.Options{Snapshot: path})
 	if err != nil {
@@ -77,7 +96,7 @@ func TestPreviewRules(t *testing.T) {
 		{state: "suspended", gate: "manual", refused: []RefusalReason{RefusedSuspended}, acts: []Role{RoleOperator, RolePromoter}},
 		{state: "suspended", gate: "auto", refused: []RefusalReason{RefusedSuspended}, acts: []Role{RoleOperator, RoleTime}},
 		{state: "invalid-steps", gate: "auto", refused: []RefusalReason{RefusedInvalidSteps}, acts: []Role{RoleOperator, RoleTime}},
-		{state: "invalid-steps", gate: "in-flight", refused: []RefusalReason{RefusedCrossing, RefusedInvalidSteps}, acts: []Role{RoleOperator, RoleTime, RolePromoter}},
+		{state: "invalid-steps", gate: "in-flight", refused: []RefusalReason{RefusedCrossing, RefusedInvalidSteps}, acts: []Role{RoleOperator, RoleTime, RoleTime}},
 		{state: "invalid-steps-stale", gate: "dev", warned: []WarningKind{WarnTargetHealth}, acts: []Role{RoleTime}},
 		{state: "no-passage-template", gate: "manual", refused: []RefusalReason{RefusedNoPassage}, acts: []Role{RoleOperator, RolePromoter}},
 		{state: "awaiting-approval", gate: "production", refused: []RefusalReason{RefusedNotApproved}, acts: []Role{RoleApprover, RolePromoter}},
@@ -129,5 +148,85 @@ func TestPreviewRules(t *testing.T) {
 				}
 			}
 		})
+	}
+}
+
+func TestPreviewOfANamedBundle(t *testing.T) {
+	for _, c := range []struct {
+		folder, gate, bundle string
+		refused              []RefusalReason
+		warned               []WarningKind
+	}{
+		{"shop", "other", "web-2", []RefusalReason{RefusedNotAdmitted}, []WarningKind{}},
+		{"shop", "plain", "web-1", []RefusalReason{RefusedCurrent}, []WarningKind{}},
+		{"shop", "plain", "web-2", []RefusalReason{}, []WarningKind{}},
+		{"rollback", "dev", "web-1", []RefusalReason{}, []WarningKind{WarnRollback, WarnUndone}},
+		{"rollback", "manual", "web-1", []RefusalReason{}, []WarningKind{WarnRollback}},
+	} {
+		t.Run(c.folder+"/"+c.gate+"/"+c.bundle, func(t *testing.T) {
+			o, ns := offline(t, filepath.Join("testdata", "evidence", c.folder))
+			p := preview(t, o, PreviewQuery{Namespace: ns, Gate: c.gate, Bundle: c.bundle})
+			if got := reasons(p); !slices.Equal(got, c.refused) {
+				t.Errorf("refused for %v, want %v", got, c.refused)
+			}
+			if got := warned(p); !slices.Equal(got, c.warned) {
+				t.Errorf("warned of %v, want %v", got, c.warned)
+			}
+		})
+	}
+}
+
+func TestPreviewNames(t *testing.T) {
+	o, ns := offline(t, "testdata/evidence/shop")
+	_, err := o.Preview(context.Background(), PreviewQuery{Namespace: ns, Gate: "plain", Bundle: "web"})
+	var missing *NotFoundError
+	if !errors.As(err, &missing) || missing.Object.Kind != "Bundle" || len(missing.Candidates) != 4 {
+		t.Errorf("a part of a Bundle's name: %v", err)
+	}
+	if _, err = o.Preview(context.Background(), PreviewQuery{Namespace: ns, Gate: "nowhere"}); !IsNotFound(err) {
+		t.Errorf("no such Gate: %v", err)
+	}
+	if _, err = o.Preview(context.Background(), PreviewQuery{Namespace: ns, Gate: "er"}); !IsAmbiguous(err) {
+		t.Errorf("other and serverless: %v", err)
+	}
+	if p := preview(t, o, PreviewQuery{Namespace: ns, Gate: "prod"}); p.Gate != "production" || p.Bundle != "web-4" {
+		t.Errorf("a unique part gives %s, %s", p.Gate, p.Bundle)
+	}
+}
+
+// TestPinHoldsStill: only what the decision rests on moves a plan.
+func TestPinHoldsStill(t *testing.T) {
+	query := PreviewQuery{Namespace: "shop", Gate: "production", Bundle: "web-2"}
+	digest := func(replace ...string) string {
+		o, _ := offline(t, "testdata/evidence/shop", replace...)
+		return preview(t, o, query).Pin.Digest()
+	}
+	base := digest()
+	for name, replace := range map[string][]string{
+		"a health report":       {"2026-12-01T11:59:30Z", "2026-12-01T11:59:59Z"},
+		"a Secret":              {"stringData: {token: \"\"}", "stringData: {other: \"\"}"},
+		"the clock":             {"2026-12-01T12:00:00Z", "2026-12-01T12:00:30Z"},
+		"another Gate":          {"name: plain,", "name: plane,"},
+		"when it was approved":  {"2026-11-30T12:00:00Z", "2026-11-30T12:30:00Z"},
+		"an unrelated approval": {"{gate: production, actor: approver@example.com", "{gate: plain, actor: x@example.com, at: \"2026-11-30T12:00:00Z\"}\n    - {gate: production, actor: approver@example.com"},
+	} {
+		if digest(replace...) != base {
+			t.Errorf("%s moves the plan", name)
+		}
+	}
+	for name, replace := range map[string][]string{
+		"the Gate's UID":    {"uid: gate-production", "uid: gate-again"},
+		"the generation":    {"uid: gate-production, generation: 2", "uid: gate-production, generation: 3"},
+		"the approval":      {"    approvedFor:\n    - {gate: production, actor: approver@example.com, at: \"2026-11-30T12:00:00Z\"}\n", ""},
+		"the approver":      {"actor: approver@", "actor: somebody@"},
+		"the steps":         {"maxRisk: 30", "maxRisk: 40"},
+		"the current":       {"{bundle: web-1, enteredAt", "{bundle: web-3, enteredAt"},
+		"what is upstream":  {"after: [staging]", "after: [staging, plain]"},
+		"the Bundle's UID":  {"uid: bundle-web-2", "uid: bundle-again"},
+		"a running Passage": {"- apiVersion: v1\n  kind: Secret", "- apiVersion: hecate.dev/v1alpha1\n  kind: Passage\n  metadata: {name: production-x, namespace: shop, uid: p, labels: {hecate.dev/gate: production}}\n  spec: {gate: production, bundle: web-2, steps: [{uses: http}]}\n- apiVersion: v1\n  kind: Secret"},
+	} {
+		if digest(replace...) == base {
+			t.Errorf("%s does not move the plan", name)
+		}
 	}
 }

@@ -192,7 +192,7 @@ func (v *view) recorded(p *v1alpha1.Passage) bool {
 		}
 	}
 	// blocked holds ten; an older attempt may have been pushed out.
-	return len(b.Status.Blocked) >= maxBlocked && p.Ended().Before(&b.Status.Blocked[len(b.Status.Blocked)-1].At)
+	return len(b.Status.Blocked) >= maxBlocked && p.Ended().Time.Before(b.Status.Blocked[len(b.Status.Blocked)-1].At.Time)
 }
 
 // maxBlocked is how many entries a Bundle's blocked list keeps.
