@@ -151,6 +151,9 @@ func (c *Client) get(ctx context.Context, path string, query url.Values, s shape
 func (c *Client) roundTrip(ctx context.Context, method, path string, query url.Values, in any) (answer, error) {
 	target := c.base.JoinPath(path)
 	target.RawQuery = query.Encode()
+	if !strings.HasPrefix(target.Path, "/") { // JoinPath onto a base without a path
+		target.Path = "/" + target.Path
+	}
 	a := answer{method: method, path: target.RequestURI()}
 	var body io.Reader
 	if in != nil {
