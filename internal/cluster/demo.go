@@ -26,6 +26,7 @@ func openDemo(ctx context.Context, o Options) (*Source, error) {
 		return nil, &UsageError{Message: "this build has no demo estate: Options.DemoFS is not set"}
 	}
 	l := loader{fsys: o.DemoFS, store: newStore(), maxFile: MaxFile, maxTotal: MaxTotal}
+	l.store.keepSecrets = true
 	if err := l.folder(ctx); err != nil {
 		return nil, err
 	}

@@ -36,7 +36,10 @@ func (e *entry) compare(namespace, name string) int {
 // The version is no part of the index: an API server serves an object in every
 // version of its kind, and a dump holds the one that kubectl preferred.
 type store struct {
-	kinds map[schema.GroupKind][]*entry
+	// keepSecrets is for the demo, whose made-up token its own evidence server
+	// asks for. A snapshot is of somebody's cluster and keeps none.
+	keepSecrets bool
+	kinds       map[schema.GroupKind][]*entry
 	// listed are kinds without objects of which the dump still says that they
 	// are installed: a CRD, or an empty list of that kind.
 	listed map[schema.GroupKind]bool
@@ -63,7 +66,7 @@ func (s *store) add(content map[string]any, file string) error {
 		return err
 	}
 	unstructured.RemoveNestedField(content, "metadata", "managedFields")
-	if gvk.GroupKind() == (schema.GroupKind{Kind: "Secret"}) {
+	if gvk.GroupKind() == (schema.GroupKind{Kind: "Secret"}) && !s.keepSecrets {
 		dropSecretValues(u)
 	}
 	placeInNamespace(u, gvk)

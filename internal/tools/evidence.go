@@ -62,11 +62,17 @@ var getEvidence = New(About{
 		w.Fact("trail", a.Trail)
 		w.Fact("detail", a.Detail)
 		if v := a.Verdict; v != nil {
-			w.Fact("verdict", fmt.Sprintf("%s, risk %d (%s)", v.Recommendation, v.Risk, v.RiskLevel))
+			w.Fact("verdict", fmt.Sprintf("%s, risk %d (%s)", v.Recommendation, v.RiskScore, v.RiskLevel))
 			w.Fact("passed", strings.Join(v.Passed, ", "))
-			w.Fact("failed", strings.Join(v.Failed, "; "))
-			w.Fact("missing", strings.Join(v.Missing, "; "))
-			w.Fact("waived", strings.Join(v.Waived, "; "))
+			for _, f := range v.Failed {
+				w.Fact("failed", f.Control+" "+f.Name+" ("+strings.Join(f.Reasons, ", ")+")")
+			}
+			for _, f := range v.MissingEvidence {
+				w.Fact("missing", f.Control+" "+f.Name+" ("+strings.Join(f.Reasons, ", ")+")")
+			}
+			for _, f := range v.Waived {
+				w.Fact("waived", fmt.Sprintf("%s %s by %s until %s", f.Control, f.Name, f.ApprovedBy, f.ExpiresAt.UTC().Format(time.RFC3339)))
+			}
 		}
 		for _, h := range a.Hold {
 			w.Item("%s  %s", w.Code(string(h.Kind)), h.Detail)

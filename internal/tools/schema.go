@@ -10,6 +10,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/hecate-mcp/hecate-mcp/internal/api/v1alpha1"
+	"github.com/hecate-mcp/hecate-mcp/internal/fides"
 	"github.com/hecate-mcp/hecate-mcp/internal/ops"
 )
 
@@ -52,13 +53,16 @@ func mapped(t reflect.Type) *jsonschema.Schema {
 
 // brief describes the reference types in a line.
 var brief = map[reflect.Type]string{
-	reflect.TypeFor[ops.Object]():           "{apiVersion, kind, namespace, name}",
-	reflect.TypeFor[ops.NextStep]():         "{tool, arguments, why}",
-	reflect.TypeFor[ops.HumanStep]():        "{command, why}",
-	reflect.TypeFor[Scope]():                "{cluster, mode, namespace, identity, asOf}",
-	reflect.TypeFor[v1alpha1.Health]():      "{status, issues, observedAt, since}",
-	reflect.TypeFor[v1alpha1.EvidenceRef](): "{trail, verdict, risk, blockers}",
-	reflect.TypeFor[map[string]int]():       "{list: count}",
+	reflect.TypeFor[ops.Object]():              "{apiVersion, kind, namespace, name}",
+	reflect.TypeFor[ops.NextStep]():            "{tool, arguments, why}",
+	reflect.TypeFor[ops.HumanStep]():           "{command, why}",
+	reflect.TypeFor[Scope]():                   "{cluster, mode, namespace, identity, asOf}",
+	reflect.TypeFor[v1alpha1.Health]():         "{status, issues, observedAt, since}",
+	reflect.TypeFor[v1alpha1.EvidenceRef]():    "{trail, verdict, risk, blockers}",
+	reflect.TypeFor[fides.ChangeVerdict]():     "{trail_id, recommendation, approved, summary, risk_score, risk_level, passed, failed, missing_evidence, waived, attestations, approvals, segregation_of_duties}",
+	reflect.TypeFor[ops.EvidenceView]():        "{gates, server, environment, status, conclusion, detail, artifacts}",
+	reflect.TypeFor[v1alpha1.BundleApproval](): "{gate, actor, at}",
+	reflect.TypeFor[map[string]int]():          "{list: count}",
 }
 
 // enums are the codes, each from the one table that lists it. It is a variable
