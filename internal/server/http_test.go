@@ -26,6 +26,7 @@ func TestLibraryClient(t *testing.T) {
 			}
 			defer c.Close()
 			if !mcp.IsModernProtocol(version) {
+				//lint:ignore SA1019 the legacy era is what is tested here
 				client.WithLegacyProtocolOnly()(c)
 			}
 			if err := c.Start(ctx); err != nil {
@@ -60,11 +61,13 @@ func TestPingsKeepAListeningClientAlive(t *testing.T) {
 	r := serve(t, HTTPOptions{SessionTTL: time.Second})
 	ctx, cancel := context.WithTimeout(context.Background(), 20*time.Second)
 	defer cancel()
+	//lint:ignore SA1019 the legacy era is what is tested here
 	c, err := client.NewStreamableHttpClient(r.URL(), transport.WithContinuousListening())
 	if err != nil {
 		t.Fatal(err)
 	}
 	defer c.Close()
+	//lint:ignore SA1019 the legacy era is what is tested here
 	client.WithLegacyProtocolOnly()(c)
 	if err := c.Start(ctx); err != nil {
 		t.Fatal(err)
