@@ -40,6 +40,13 @@ func holdsOf(vd *fides.ChangeVerdict) []Hold {
 		case fides.FailingControls:
 			for _, c := range h.Controls {
 				out = append(out, Hold{kind, "failing control " + controlText(c)})
+				// A control with both kinds of trouble counts as failing; its
+				// reasons keep them apart (fides-facts: "missing <type>").
+				for _, r := range c.Reasons {
+					if missing, ok := strings.CutPrefix(r, "missing "); ok {
+						out = append(out, Hold{HoldMissing, clean("evidence of type "+missing+" is missing for "+controlText(c), 200)})
+					}
+				}
 			}
 		case fides.MissingEvidence:
 			for _, c := range h.Controls {

@@ -54,7 +54,7 @@ func (o *Ops) Preview(ctx context.Context, q PreviewQuery) (*Preview, error) {
 	p.Verdict = verdictOf(p.Refusals, p.Evidence, known)
 	p.WouldCross = p.Verdict == PreviewCrosses
 	p.Warnings = v.promotionWarnings(b, p.Evidence, asked.view.Artifacts)
-	p.WhoMustAct = v.whoMustAct(b, p)
+	p.WhoMustAct = v.whoMustAct(b, p, asked.view.Artifacts)
 	p.Pin = v.pin(b, p, asked.view.Artifacts)
 	p.Summary = p.summarise(v)
 	return p, nil
@@ -189,7 +189,7 @@ func verdictOf(refusals []Refusal, checks []EvidenceCheck, known bool) PreviewVe
 }
 
 // whoMustAct turns refusals and evidence into people, in the order of Roles.
-func (v *view) whoMustAct(b *v1alpha1.Bundle, p *Preview) []Act {
+func (v *view) whoMustAct(b *v1alpha1.Bundle, p *Preview, artifacts []ArtifactEvidence) []Act {
 	out := []Act{}
 	add := func(who Role, what string, command *HumanStep) {
 		if !slices.ContainsFunc(out, func(a Act) bool { return a.Who == who && a.What == what }) {
@@ -243,6 +243,11 @@ func (v *view) whoMustAct(b *v1alpha1.Bundle, p *Preview) []Act {
 				}
 				add(RoleApprover, "sign off the trail in the evidence server: "+h.Detail, command)
 			}
+		}
+	}
+	for _, a := range artifacts {
+		if a.Conclusion == ConcludeBrokenChain && len(p.Evidence) > 0 {
+			add(RoleEvidence, a.image()+": "+a.Detail, nil)
 		}
 	}
 	if !final && b != nil {

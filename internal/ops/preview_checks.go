@@ -110,7 +110,7 @@ func distrust(checks []EvidenceCheck, artifacts []ArtifactEvidence) {
 		broken := slices.ContainsFunc(artifacts, func(a ArtifactEvidence) bool {
 			return a.Digest == c.Digest && a.Conclusion == ConcludeBrokenChain
 		})
-		if broken && (c.Result == CheckPass || c.Result == CheckHold) {
+		if broken && c.Check != CheckAllowlist && (c.Result == CheckPass || c.Result == CheckHold) {
 			c.Result, c.Detail = CheckUnknown, "the step would say "+string(c.Result)+", but the trail's hash chain is broken: its evidence cannot be trusted"
 		}
 	}
