@@ -256,6 +256,8 @@ func (o *Ops) askSource(ctx context.Context, s source, b *v1alpha1.Bundle, recor
 	if err != nil {
 		return without(ArtifactNotConfigured, mask(err.Error(), token))
 	}
+	ctx, cancel := context.WithTimeout(ctx, askTimeout)
+	defer cancel()
 	a.view.Artifacts = make([]ArtifactEvidence, len(imgs))
 	var wg sync.WaitGroup
 	limit := make(chan struct{}, 4)

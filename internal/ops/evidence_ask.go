@@ -15,6 +15,9 @@ import (
 const (
 	// maxAttestations bounds the list in an answer; the rest is counted.
 	maxAttestations = 10
+	// askTimeout bounds everything that is asked of one evidence server: a
+	// server that hangs must not cost more than that.
+	askTimeout = 25 * time.Second
 	// fullPage is how many entries the evidence server's searches give at most.
 	fullPage = 100
 )
@@ -91,7 +94,7 @@ func (k *asker) artifact(ctx context.Context, img image, consult bool) ArtifactE
 			open("change gate", err)
 			out.Detail = "the change gate could not be asked: " + k.say(err)
 		} else {
-			out.Verdict = &vd
+			out.Verdict = cleaned(vd)
 		}
 	}
 	out.judge(consult, approvals)

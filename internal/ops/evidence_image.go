@@ -37,7 +37,7 @@ func images(b *v1alpha1.Bundle) []image {
 
 // evidence starts the answer about an image that is not on a trail.
 func (i image) evidence(status ArtifactStatus, detail string) ArtifactEvidence {
-	out := ArtifactEvidence{Repo: i.repo, Tag: i.tag, Digest: i.digest, Status: status, Detail: detail, Conclusion: ConcludeUnknown}
+	out := ArtifactEvidence{Repo: clean(i.repo, 200), Tag: clean(i.tag, 128), Digest: clean(i.digest, 80), Status: status, Detail: detail, Conclusion: ConcludeUnknown}
 	switch status {
 	case ArtifactNoDigest, ArtifactNoTrail, ArtifactNotRegistered:
 		out.Conclusion = ConcludeNoEvidence

@@ -59,6 +59,7 @@ func packet(g *v1alpha1.Gate, b *v1alpha1.Bundle, artifacts []ArtifactEvidence) 
 			p.NotBy = append(p.NotBy, e)
 		}
 	}
+	checks := evidenceStep(g).checks
 	several := len(artifacts) > 1
 	of := func(a ArtifactEvidence, s string) string {
 		if several {
@@ -105,7 +106,8 @@ func packet(g *v1alpha1.Gate, b *v1alpha1.Bundle, artifacts []ArtifactEvidence) 
 			}
 		}
 		for _, c := range a.Checks {
-			if c.Result == CheckFail {
+			// A check that this Gate does not run is nothing to approve.
+			if c.Result == CheckFail && slices.Contains(checks, c.Check) {
 				add(&p.Missing, of(a, string(c.Check)+": "+c.Detail))
 			}
 		}

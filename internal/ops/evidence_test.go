@@ -3,6 +3,7 @@ package ops
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"net/http"
 	"net/http/httptest"
 	"slices"
@@ -11,6 +12,7 @@ import (
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/hecate-mcp/hecate-mcp/internal/fides"
@@ -349,6 +351,49 @@ func TestEvidenceNotConfigured(t *testing.T) {
 				t.Errorf("preview says %s: %s, want %s", p.Verdict, p.Summary, c.preview)
 			}
 		})
+	}
+}
+
+// forbidden refuses Secrets, as upstream's viewer role does.
+type forbidden struct{ client.Client }
+
+func (c forbidden) Get(ctx context.Context, k client.ObjectKey, obj client.Object, opts ...client.GetOption) error {
+	if _, ok := obj.(*corev1.Secret); ok {
+		return apierrors.NewForbidden(corev1.Resource("secrets"), k.Name, errors.New("no"))
+	}
+	return c.Client.Get(ctx, k, obj, opts...)
+}
+
+// TestEvidenceForbidden: who may not read the Secret knows nothing, which is
+// not that nothing is configured.
+func TestEvidenceForbidden(t *testing.T) {
+	o := online(t, testToken, "http://127.0.0.1:1", "http://127.0.0.1:1")
+	o.Client = forbidden{o.Client}
+	e := evidence(t, o, EvidenceQuery{Namespace: "shop", Bundle: "web-2", Gate: "production"})
+	if e.Status != ArtifactUnavailable || e.Conclusion != ConcludeUnknown || len(e.Incomplete) != 1 || e.Incomplete[0].Code != SourceForbidden || e.Incomplete[0].Object.Name != "fides" {
+		t.Errorf("%+v", e)
+	}
+	if p := preview(t, o, PreviewQuery{Namespace: "shop", Gate: "production", Bundle: "web-2"}); p.Verdict != PreviewUnknown || len(p.Incomplete) != 1 {
+		t.Errorf("%+v", p)
+	}
+}
+
+// TestEvidenceTextIsHarmless: what others wrote is shown without what could
+// move a terminal or hide text, and bounded.
+func TestEvidenceTextIsHarmless(t *testing.T) {
+	state := evidenceState()
+	state.Controls[0].Name = "evil\x1b[2J\u202e" + strings.Repeat("x", 5000)
+	state.Trails[2].Attestations[2].Compliant = false
+	state.Trails[2].Committer = "who\u202e\x07@example.com"
+	o := online(t, testToken, "http://127.0.0.1:1", serve(t, fidestest.New(state).Handler()))
+	raw, err := json.Marshal(evidence(t, o, EvidenceQuery{Namespace: "shop", Bundle: "web-4", Gate: "production", ConsultChangeGate: true}))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, bad := range []string{"\\u001b", "\u202e", "\\u202e", "\\u0007", strings.Repeat("x", 300)} {
+		if strings.Contains(string(raw), bad) {
+			t.Errorf("%q in the answer", bad)
+		}
 	}
 }
 

@@ -21,6 +21,44 @@ func recordedVerdict(ref *v1alpha1.EvidenceRef) *fides.ChangeVerdict {
 	return out
 }
 
+// cleaned is a verdict whose text may be shown: whoever may attest, name a
+// control or waive one wrote it.
+func cleaned(vd fides.ChangeVerdict) *fides.ChangeVerdict {
+	line := func(s *string) { *s = clean(*s, 200) }
+	lines := func(list []string) {
+		for i := range list {
+			line(&list[i])
+		}
+	}
+	for _, s := range []*string{&vd.TrailID, &vd.Recommendation, &vd.Summary, &vd.RiskLevel} {
+		line(s)
+	}
+	lines(vd.Passed)
+	for _, findings := range [][]fides.ControlFinding{vd.Failed, vd.MissingEvidence} {
+		for i := range findings {
+			line(&findings[i].Control)
+			line(&findings[i].Name)
+			lines(findings[i].Reasons)
+		}
+	}
+	for i := range vd.Waived {
+		w := &vd.Waived[i]
+		for _, s := range []*string{&w.Control, &w.Name, &w.Reason, &w.ApprovedBy} {
+			line(s)
+		}
+		lines(w.WaivedReasons)
+	}
+	lines(vd.Approvals.Approvers)
+	lines(vd.Approvals.Deployers)
+	if s := vd.SegregationOfDuties; s != nil {
+		line(&s.Committer)
+		lines(s.Approvers)
+		lines(s.Deployers)
+		lines(s.Violations)
+	}
+	return &vd
+}
+
 // holdKinds are the kinds of the evidence server's client as ours.
 var holdKinds = map[fides.HoldKind]HoldKind{
 	fides.FailingControls:     HoldFailing,

@@ -254,7 +254,12 @@ func (v *view) whoMustAct(b *v1alpha1.Bundle, p *Preview, artifacts []ArtifactEv
 		if v.takesItself(b) {
 			add(RoleTime, "the Gate is automatic: the controller opens the Passage", nil)
 		} else {
-			add(RolePromoter, "ask for the crossing of "+b.Name, humanStep(promoteCommand(v.g.Namespace, v.g.Name, b.Name), "opens a Passage of "+b.Name+" through "+v.g.Name))
+			// No command that the rules refuse or the evidence step sinks.
+			var command *HumanStep
+			if p.Verdict != PreviewRefused && p.Verdict != PreviewWouldFail {
+				command = humanStep(promoteCommand(v.g.Namespace, v.g.Name, b.Name), "opens a Passage of "+b.Name+" through "+v.g.Name)
+			}
+			add(RolePromoter, "ask for the crossing of "+b.Name, command)
 		}
 	}
 	order := Codes(Roles)

@@ -60,18 +60,8 @@ func (v *view) promotionWarnings(b *v1alpha1.Bundle, checks []EvidenceCheck, art
 		}
 	}
 	out = append(out, v.upstreamWarnings(b)...)
-	for _, c := range checks {
-		detail := fmt.Sprintf("%s: %s", c.Check, c.Detail)
-		switch c.Result {
-		case CheckFail, CheckHold:
-			add(WarnEvidence, &self, "%s", detail)
-		case CheckUnknown, CheckNotConfigured:
-			add(WarnEvidenceAsk, &self, "%s", detail)
-		case CheckNotAsked:
-			add(WarnNotAsked, &self, "%s", detail)
-		}
-	}
-	// An image that the step runs nothing for has no place in checks.
+	out = append(out, checkWarnings(checks, self)...)
+	// Images that no check is about count too, where the Gate asks for evidence.
 	if len(checks) > 0 {
 		for _, a := range artifacts {
 			for _, c := range a.Concerns {
@@ -84,6 +74,37 @@ func (v *view) promotionWarnings(b *v1alpha1.Bundle, checks []EvidenceCheck, art
 	}
 	order := Codes(WarningKinds)
 	slices.SortStableFunc(out, func(a, b Warning) int { return slices.Index(order, a.Kind) - slices.Index(order, b.Kind) })
+	return out
+}
+
+// checkWarnings are the checks that would not pass, those with the same thing to
+// say in one.
+func checkWarnings(checks []EvidenceCheck, gate Object) []Warning {
+	kinds := map[CheckResult]WarningKind{CheckFail: WarnEvidence, CheckHold: WarnEvidence, CheckUnknown: WarnEvidenceAsk,
+		CheckNotConfigured: WarnEvidenceAsk, CheckNotAsked: WarnNotAsked}
+	type say struct {
+		kind   WarningKind
+		detail string
+	}
+	var order []say
+	names := map[say][]string{}
+	for _, c := range checks {
+		kind, ok := kinds[c.Result]
+		if !ok {
+			continue
+		}
+		s := say{kind, c.Detail}
+		if names[s] == nil {
+			order = append(order, s)
+		}
+		if !slices.Contains(names[s], string(c.Check)) {
+			names[s] = append(names[s], string(c.Check))
+		}
+	}
+	var out []Warning
+	for _, s := range order {
+		out = append(out, Warning{s.kind, strings.Join(names[s], ", ") + ": " + s.detail, &gate})
+	}
 	return out
 }
 
