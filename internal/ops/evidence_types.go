@@ -34,10 +34,10 @@ type Evidence struct {
 	Status      ArtifactStatus            `json:"status" jsonschema_description:"what is known of the first image"`
 	Conclusion  Conclusion                `json:"conclusion" jsonschema_description:"worst over all images"`
 	Verdict     *fides.ChangeVerdict      `json:"verdict,omitempty" jsonschema_description:"change gate's answer for the first image"`
-	ApprovedIn  []v1alpha1.BundleApproval `json:"approvedIn" jsonschema_description:"approvals recorded in the Bundle"`
+	ApprovedIn  []v1alpha1.BundleApproval `json:"approvedIn" jsonschema_description:"in the Bundle: {gate, actor, at}"`
 	Unavailable string                    `json:"unavailable,omitempty" jsonschema_description:"why there is none, for people"`
 	Artifacts   []ArtifactEvidence        `json:"artifacts" jsonschema_description:"every image, as the first view sees it"`
-	Views       []EvidenceView            `json:"views" jsonschema_description:"each server and environment asked"`
+	Views       []EvidenceView            `json:"views" jsonschema_description:"each server and environment asked: {gates, server, environment, status, conclusion, detail, artifacts}"`
 	Packet      *Packet                   `json:"packet,omitempty" jsonschema_description:"what has to be approved"`
 	Incomplete  []Incomplete              `json:"incomplete" jsonschema_description:"what could not be read"`
 }

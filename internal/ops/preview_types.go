@@ -103,7 +103,7 @@ type Packet struct {
 	CommitterKnown bool        `json:"committerKnown" jsonschema_description:"false: notBy may lack the committer"`
 	Attested       []string    `json:"attested" jsonschema_description:"compliant attestation types"`
 	Missing        []string    `json:"missing" jsonschema_description:"what is missing or failing"`
-	HumanSteps     []HumanStep `json:"humanSteps" jsonschema_description:"what the approver runs"`
+	HumanSteps     []HumanStep `json:"humanSteps" jsonschema_description:"by a person only: {command, why}"`
 }
 
 // Preview is whether a promotion would cross, what is missing, when a window

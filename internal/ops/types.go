@@ -55,8 +55,8 @@ type Blocker struct {
 	OpensAt    *metav1.Time `json:"opensAt,omitempty" jsonschema_description:"when the window opens next"`
 	Until      *metav1.Time `json:"until,omitempty" jsonschema_description:"when the deny window or the hold's timeout ends"`
 	Hold       []Hold       `json:"hold,omitempty" jsonschema_description:"kinds of hold of the change gate"`
-	NextSteps  []NextStep   `json:"nextSteps,omitempty" jsonschema_description:"tools that help"`
-	HumanSteps []HumanStep  `json:"humanSteps,omitempty" jsonschema_description:"what only a person may do"`
+	NextSteps  []NextStep   `json:"nextSteps,omitempty" jsonschema_description:"{tool, arguments, why}"`
+	HumanSteps []HumanStep  `json:"humanSteps,omitempty" jsonschema_description:"by a person only: {command, why}"`
 }
 
 // Waiting is one Bundle that cannot cross, and why.
@@ -122,8 +122,8 @@ type Explanation struct {
 	Omitted    map[string]int        `json:"omitted,omitempty" jsonschema_description:"how many entries of a list are left out"`
 	Warnings   []Warning             `json:"warnings,omitempty" jsonschema_description:"worth knowing, blocks nothing"`
 	Incomplete []Incomplete          `json:"incomplete,omitempty" jsonschema_description:"what could not be read"`
-	NextSteps  []NextStep            `json:"nextSteps,omitempty" jsonschema_description:"tools that help"`
-	HumanSteps []HumanStep           `json:"humanSteps,omitempty" jsonschema_description:"what only a person may do"`
+	NextSteps  []NextStep            `json:"nextSteps,omitempty" jsonschema_description:"{tool, arguments, why}"`
+	HumanSteps []HumanStep           `json:"humanSteps,omitempty" jsonschema_description:"by a person only: {command, why}"`
 }
 
 // Crossing is the Passage that runs now.

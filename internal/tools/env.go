@@ -62,10 +62,18 @@ func (e *Env) scope(ctx context.Context, namespace string) Scope {
 }
 
 // warnings are the source's own, such as a capture time that nobody knows.
-func (e *Env) warnings() []ops.Warning {
-	var out []ops.Warning
+func (e *Env) warnings() []sourceWarning {
+	var out []sourceWarning
 	for _, w := range e.Source.Warnings {
-		out = append(out, ops.Warning{Kind: ops.WarnSource, Detail: w})
+		out = append(out, sourceWarning{Kind: ops.WarnSource, Detail: w})
 	}
 	return out
+}
+
+// withWarnings appends the source's warnings to those of an answer.
+func (e *Env) withWarnings(ws []ops.Warning) []ops.Warning {
+	for _, w := range e.warnings() {
+		ws = append(ws, ops.Warning(w))
+	}
+	return ws
 }

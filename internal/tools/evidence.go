@@ -20,9 +20,19 @@ type getEvidenceIn struct {
 type getEvidenceOut struct {
 	ops.Evidence
 	Scope      Scope           `json:"scope" jsonschema_description:"cluster, mode, namespace, identity, asOf"`
-	Warnings   []ops.Warning   `json:"warnings,omitempty" jsonschema_description:"worth knowing, blocks nothing"`
-	NextSteps  []ops.NextStep  `json:"nextSteps,omitempty" jsonschema_description:"tools that help"`
-	HumanSteps []ops.HumanStep `json:"humanSteps,omitempty" jsonschema_description:"what only a person may do"`
+	Warnings   []sourceWarning `json:"warnings,omitempty" jsonschema_description:"of the source: {kind, detail}"`
+	NextSteps  []ops.NextStep  `json:"nextSteps,omitempty" jsonschema_description:"{tool, arguments, why}"`
+	HumanSteps []ops.HumanStep `json:"humanSteps,omitempty" jsonschema_description:"by a person only: {command, why}"`
+}
+
+// Said names what the schemas of other tools spell out.
+func (getEvidenceOut) Said() map[string]string {
+	return map[string]string{
+		"packet":           "what has to be approved, as in preview_promotion",
+		"artifacts.checks": "as evidence of preview_promotion",
+		"artifacts.hold":   "as hold of explain_gate",
+		"incomplete":       "what could not be read: {code, object, detail}",
+	}
 }
 
 var getEvidence = New(About{
@@ -93,7 +103,7 @@ var getEvidence = New(About{
 	for _, a := range out.ApprovedIn {
 		w.Fact("approved", fmt.Sprintf("for %s by %s at %s", a.Gate, a.Actor, a.At.UTC().Format(time.RFC3339)))
 	}
-	w.tail(out.Warnings, out.Incomplete, out.NextSteps, out.HumanSteps)
+	w.result(Result{Warnings: out.Warnings, Incomplete: unreads(out.Incomplete), NextSteps: out.NextSteps}, out.HumanSteps...)
 })
 
 // conciseEvidence keeps the verdicts and drops the lists behind them.
@@ -123,8 +133,16 @@ type previewIn struct {
 type previewOut struct {
 	ops.Preview
 	Scope      Scope           `json:"scope" jsonschema_description:"cluster, mode, namespace, identity, asOf"`
-	NextSteps  []ops.NextStep  `json:"nextSteps,omitempty" jsonschema_description:"tools that help"`
-	HumanSteps []ops.HumanStep `json:"humanSteps,omitempty" jsonschema_description:"what only a person may do"`
+	NextSteps  []ops.NextStep  `json:"nextSteps,omitempty" jsonschema_description:"{tool, arguments, why}"`
+	HumanSteps []ops.HumanStep `json:"humanSteps,omitempty" jsonschema_description:"by a person only: {command, why}"`
+}
+
+// Said names what the schemas of other tools spell out.
+func (previewOut) Said() map[string]string {
+	return map[string]string{
+		"incomplete":    "what could not be read: {code, object, detail}",
+		"evidence.hold": "as hold of explain_gate",
+	}
 }
 
 var previewPromotion = New(About{
@@ -143,7 +161,7 @@ var previewPromotion = New(About{
 		return previewOut{}, err
 	}
 	out := previewOut{Preview: *p, Scope: env.scope(ctx, p.Namespace)}
-	out.Warnings = append(out.Warnings, env.warnings()...)
+	out.Warnings = env.withWarnings(out.Warnings)
 	for _, a := range p.WhoMustAct {
 		if a.Command != nil {
 			out.HumanSteps = append(out.HumanSteps, *a.Command)

@@ -28,11 +28,20 @@ type explainOut struct {
 	NextCursor string           `json:"nextCursor,omitempty" jsonschema_description:"pass as cursor for the rest"`
 	Warnings   []ops.Warning    `json:"warnings,omitempty" jsonschema_description:"worth knowing, blocks nothing"`
 	Incomplete []ops.Incomplete `json:"incomplete,omitempty" jsonschema_description:"what could not be read"`
-	NextSteps  []ops.NextStep   `json:"nextSteps,omitempty" jsonschema_description:"tools that help"`
+	NextSteps  []ops.NextStep   `json:"nextSteps,omitempty" jsonschema_description:"{tool, arguments, why}"`
 }
 
 // Required names what both shapes have.
 func (explainOut) Required() []string { return []string{"summary", "scope"} }
+
+// Said names what the schema spells out elsewhere.
+func (explainOut) Said() map[string]string {
+	return map[string]string{
+		"warnings":   "{kind, detail, object}; kinds: WarningKind of the catalogue",
+		"rootCauses": "ends of the chain: links, as in chain",
+		"gates":      "without a gate: {gate, namespace, state, summary, kinds, rootCauses} of every Gate not at rest",
+	}
+}
 
 // gateBrief is one Gate of an explanation over many: the codes and the roots;
 // explain_gate with its name gives the rest.
@@ -71,7 +80,7 @@ var explainGate = New(About{
 		if !in.detailed() {
 			conciseExplanation(x)
 		}
-		return explainOut{Explanation: x, Summary: x.Summary, Scope: env.scope(ctx, x.Namespace), Warnings: append(x.Warnings, env.warnings()...),
+		return explainOut{Explanation: x, Summary: x.Summary, Scope: env.scope(ctx, x.Namespace), Warnings: env.withWarnings(x.Warnings),
 			Incomplete: x.Incomplete, NextSteps: x.NextSteps}, nil
 	}
 	all, resting, incomplete, err := env.Ops.ExplainAll(ctx, ns)
@@ -83,7 +92,7 @@ var explainGate = New(About{
 		return explainOut{}, err
 	}
 	out := explainOut{Scope: env.scope(ctx, ns), AtRest: &resting, Total: &page.Total, Truncated: page.Truncated, NextCursor: page.NextCursor,
-		Gates: []gateBrief{}, Incomplete: incomplete, Warnings: env.warnings()}
+		Gates: []gateBrief{}, Incomplete: incomplete, Warnings: env.withWarnings(nil)}
 	counts := map[ops.State]int{}
 	for _, x := range all {
 		counts[x.State]++

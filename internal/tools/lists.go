@@ -27,6 +27,11 @@ type listGatesOut struct {
 	Gates []ops.GateRow `json:"gates" jsonschema_description:"by namespace and name"`
 }
 
+// Said names what explain_gate spells out.
+func (listGatesOut) Said() map[string]string {
+	return map[string]string{"gates.blocker": "first blocker's kind, as in explain_gate"}
+}
+
 var listGates = New(About{
 	Name:    "list_gates",
 	Title:   "The board of Gates",
@@ -54,7 +59,7 @@ var listGates = New(About{
 	}
 	idle := counts[ops.StateIdle]
 	delete(counts, ops.StateIdle)
-	out := listGatesOut{Result: Result{Scope: env.scope(ctx, ns), Summary: stateCounts(counts, page.Total-idle, idle), Warnings: env.warnings(), Incomplete: board.Incomplete},
+	out := listGatesOut{Result: Result{Scope: env.scope(ctx, ns), Summary: stateCounts(counts, page.Total-idle, idle), Warnings: env.warnings(), Incomplete: unreads(board.Incomplete)},
 		Listed: listed(page), Gates: page.Items}
 	if page.Total == 0 {
 		out.Summary = nothing("Gate", in.Gate, ns)
@@ -79,7 +84,7 @@ var listGates = New(About{
 	}
 	t.Flush()
 	w.more(out.Truncated, out.NextCursor)
-	w.tail(out.Warnings, out.Incomplete, out.NextSteps, nil)
+	w.result(out.Result)
 })
 
 // nothing says that a list is empty and where it looked: empty, not installed
@@ -127,7 +132,7 @@ var listBundles = New(About{
 	if err != nil {
 		return listBundlesOut{}, err
 	}
-	out := listBundlesOut{Result: Result{Scope: env.scope(ctx, ns), Warnings: env.warnings(), Incomplete: incomplete}, Listed: listed(page), Bundles: page.Items}
+	out := listBundlesOut{Result: Result{Scope: env.scope(ctx, ns), Warnings: env.warnings(), Incomplete: unreads(incomplete)}, Listed: listed(page), Bundles: page.Items}
 	if page.Total == 0 {
 		out.Summary = nothing("Bundle", in.Bundle, ns)
 	} else {
@@ -155,7 +160,7 @@ var listBundles = New(About{
 	}
 	t.Flush()
 	w.more(out.Truncated, out.NextCursor)
-	w.tail(out.Warnings, out.Incomplete, out.NextSteps, nil)
+	w.result(out.Result)
 })
 
 type listBeaconsIn struct {
@@ -208,5 +213,5 @@ var listBeacons = New(About{
 	}
 	t.Flush()
 	w.more(out.Truncated, out.NextCursor)
-	w.tail(out.Warnings, out.Incomplete, out.NextSteps, nil)
+	w.result(out.Result)
 })

@@ -37,7 +37,7 @@ func NewServer(env *Env, tools []Tool, version string, log *slog.Logger) *mcpser
 // definition is the tool as the protocol lists it.
 func (t Tool) definition() mcp.Tool {
 	def := mcp.Tool{Name: t.Name, Title: t.Title, Description: t.Description, RawInputSchema: t.InputSchema, RawOutputSchema: t.OutputSchema}
-	def.Annotations = mcp.ToolAnnotation{Title: t.Title, ReadOnlyHint: &t.Hints.ReadOnly, DestructiveHint: &t.Hints.Destructive,
+	def.Annotations = mcp.ToolAnnotation{ReadOnlyHint: &t.Hints.ReadOnly, DestructiveHint: &t.Hints.Destructive,
 		IdempotentHint: &t.Hints.Idempotent, OpenWorldHint: &t.Hints.OpenWorld}
 	return def
 }

@@ -67,7 +67,7 @@ var listPassages = New(About{
 	}
 	t.Flush()
 	w.more(out.Truncated, out.NextCursor)
-	w.tail(out.Warnings, out.Incomplete, out.NextSteps, nil)
+	w.result(out.Result)
 })
 
 type getPassageIn struct {
@@ -120,5 +120,5 @@ var getPassage = New(About{
 		t.Row(fmt.Sprint(s.Index), s.Uses, phase, s.Reason, fmt.Sprint(s.Attempts), s.Took, ops.Clean(s.Message, 100))
 	}
 	t.Flush()
-	w.tail(out.Warnings, out.Incomplete, out.NextSteps, nil)
+	w.result(out.Result)
 })

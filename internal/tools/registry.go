@@ -18,7 +18,7 @@ var Toolsets = []struct{ Name, About string }{
 
 // All lists every tool by name.
 func All() []Tool {
-	all := []Tool{explainGate, listGates, listBundles, listBeacons, listPassages, getPassage, getEvidence, previewPromotion}
+	all := []Tool{explainGate, listGates, listBundles, listBeacons, listPassages, getPassage, getEvidence, getAuditTrail, previewPromotion}
 	slices.SortFunc(all, func(a, b Tool) int { return cmp.Compare(a.Name, b.Name) })
 	return all
 }

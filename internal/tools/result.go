@@ -4,12 +4,27 @@ import "github.com/hecate-mcp/hecate-mcp/internal/ops"
 
 // Result is what every answer carries; outputs embed it.
 type Result struct {
-	Summary    string           `json:"summary" jsonschema_description:"one line that stands alone"`
-	Scope      Scope            `json:"scope" jsonschema_description:"cluster, mode, namespace, identity, asOf"`
-	Warnings   []ops.Warning    `json:"warnings,omitempty" jsonschema_description:"worth knowing, blocks nothing"`
-	Incomplete []ops.Incomplete `json:"incomplete,omitempty" jsonschema_description:"what could not be read"`
-	NextSteps  []ops.NextStep   `json:"nextSteps,omitempty" jsonschema_description:"tools that help"`
-	HumanSteps []ops.HumanStep  `json:"humanSteps,omitempty" jsonschema_description:"what only a person may do"`
+	Summary    string          `json:"summary" jsonschema_description:"one line that stands alone"`
+	Scope      Scope           `json:"scope" jsonschema_description:"cluster, mode, namespace, identity, asOf"`
+	Warnings   []sourceWarning `json:"warnings,omitempty" jsonschema_description:"of the source: {kind, detail}"`
+	Incomplete []unread        `json:"incomplete,omitempty" jsonschema_description:"not readable: {code, object, detail}"`
+	NextSteps  []ops.NextStep  `json:"nextSteps,omitempty" jsonschema_description:"{tool, arguments, why}"`
+	HumanSteps []ops.HumanStep `json:"humanSteps,omitempty" jsonschema_description:"by a person only: {command, why}"`
+}
+
+// sourceWarning and unread are ops.Warning and ops.Incomplete where the schema
+// describes them in a line: the tools that explain spell their codes out.
+type (
+	sourceWarning ops.Warning
+	unread        ops.Incomplete
+)
+
+func unreads(in []ops.Incomplete) []unread {
+	var out []unread
+	for _, i := range in {
+		out = append(out, unread(i))
+	}
+	return out
 }
 
 // Listed is what every answer with a list carries besides.

@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"reflect"
+	"strings"
 	"time"
 
 	"github.com/invopop/jsonschema"
@@ -15,18 +16,105 @@ import (
 )
 
 // schemaOf derives the JSON schema of a struct: an object with properties and
-// without $ref, as the strictest clients need it. required, when given,
-// replaces the derived list.
-func schemaOf(v any, required []string) json.RawMessage {
+// without $ref, as the strictest clients need it.
+func schemaOf(v any) *jsonschema.Schema {
 	r := jsonschema.Reflector{Anonymous: true, ExpandedStruct: true, DoNotReference: true, Mapper: mapped}
 	s := r.Reflect(v)
 	s.Version = ""
-	if required != nil {
-		s.Required = required
+	return s
+}
+
+// outputSchema is the schema of an answer as it is published under schemas/.
+func outputSchema(v any) *jsonschema.Schema {
+	s := schemaOf(v)
+	if r, ok := v.(interface{ Required() []string }); ok {
+		s.Required = r.Required()
 	}
+	return s
+}
+
+// lean shrinks a published output schema to what the list of tools carries:
+// clients load that list whole, beside the conversation. The root stays as it
+// is; below it, properties that carry a code keep their enum and the rest is
+// named in the object's description. What fits the published schema fits the
+// lean one. A type can say in a line (Said) what another property of the list
+// spells out already.
+func lean(s *jsonschema.Schema, out any) *jsonschema.Schema {
+	if b, ok := out.(interface{ Said() map[string]string }); ok {
+		for path, text := range b.Said() {
+			say(s, path, text)
+		}
+	}
+	for p := s.Properties.Oldest(); p != nil; p = p.Next() {
+		fold(p.Value)
+	}
+	return s
+}
+
+// say replaces what stands at a path of properties by a line.
+func say(s *jsonschema.Schema, path, text string) {
+	for name := range strings.SplitSeq(path, ".") {
+		if s.Items != nil {
+			s = s.Items
+		}
+		next, ok := s.Properties.Get(name)
+		if !ok {
+			panic("schema: no property " + path)
+		}
+		s = next
+	}
+	said := jsonschema.Schema{Type: s.Type, Description: text}
+	if s.Type == "array" {
+		said.Items = &jsonschema.Schema{Type: s.Items.Type}
+	}
+	*s = said
+}
+
+func fold(s *jsonschema.Schema) {
+	if s.Items != nil {
+		fold(s.Items)
+	}
+	if s.Properties == nil || s.Properties.Len() == 0 {
+		return
+	}
+	s.AdditionalProperties, s.Required = nil, nil
+	var named []string
+	for p := s.Properties.Oldest(); p != nil; {
+		next := p.Next()
+		if hasEnum(p.Value) {
+			fold(p.Value)
+		} else {
+			named = append(named, p.Key)
+			s.Properties.Delete(p.Key)
+		}
+		p = next
+	}
+	if len(named) > 0 {
+		s.Description = strings.TrimPrefix(s.Description+"; "+strings.Join(named, ", "), "; ")
+	}
+}
+
+func hasEnum(s *jsonschema.Schema) bool {
+	if s == nil {
+		return false
+	}
+	if len(s.Enum) > 0 || hasEnum(s.Items) {
+		return true
+	}
+	if s.Properties != nil {
+		for p := s.Properties.Oldest(); p != nil; p = p.Next() {
+			if hasEnum(p.Value) {
+				return true
+			}
+		}
+	}
+	return false
+}
+
+func marshalSchema(s *jsonschema.Schema) json.RawMessage {
 	raw, err := json.Marshal(s)
 	if err != nil {
-		panic(fmt.Sprintf("schema of %T: %v", v, err))
+		panic(fmt.Sprintf("schema: %v", err))
 	}
 	return raw
 }
@@ -54,14 +142,16 @@ func mapped(t reflect.Type) *jsonschema.Schema {
 // brief describes the reference types in a line.
 var brief = map[reflect.Type]string{
 	reflect.TypeFor[ops.Object]():              "{apiVersion, kind, namespace, name}",
-	reflect.TypeFor[ops.NextStep]():            "{tool, arguments, why}",
-	reflect.TypeFor[ops.HumanStep]():           "{command, why}",
+	reflect.TypeFor[ops.NextStep]():            "",
+	reflect.TypeFor[ops.HumanStep]():           "",
 	reflect.TypeFor[Scope]():                   "{cluster, mode, namespace, identity, asOf}",
 	reflect.TypeFor[v1alpha1.Health]():         "{status, issues, observedAt, since}",
 	reflect.TypeFor[v1alpha1.EvidenceRef]():    "{trail, verdict, risk, blockers}",
 	reflect.TypeFor[fides.ChangeVerdict]():     "{trail_id, recommendation, approved, summary, risk_score, risk_level, passed, failed, missing_evidence, waived, attestations, approvals, segregation_of_duties}",
-	reflect.TypeFor[ops.EvidenceView]():        "{gates, server, environment, status, conclusion, detail, artifacts}",
-	reflect.TypeFor[v1alpha1.BundleApproval](): "{gate, actor, at}",
+	reflect.TypeFor[ops.EvidenceView]():        "",
+	reflect.TypeFor[v1alpha1.BundleApproval](): "",
+	reflect.TypeFor[sourceWarning]():           "",
+	reflect.TypeFor[unread]():                  "",
 	reflect.TypeFor[map[string]int]():          "{list: count}",
 }
 

@@ -114,6 +114,19 @@ func (w *Writer) more(truncated bool, cursor string) {
 	}
 }
 
+// result prints the common part of an answer.
+func (w *Writer) result(r Result, human ...ops.HumanStep) {
+	var warnings []ops.Warning
+	for _, x := range r.Warnings {
+		warnings = append(warnings, ops.Warning(x))
+	}
+	var incomplete []ops.Incomplete
+	for _, x := range r.Incomplete {
+		incomplete = append(incomplete, ops.Incomplete(x))
+	}
+	w.tail(warnings, incomplete, r.NextSteps, human)
+}
+
 // tail prints what every answer ends with.
 func (w *Writer) tail(warnings []ops.Warning, incomplete []ops.Incomplete, next []ops.NextStep, human []ops.HumanStep) {
 	for _, x := range warnings {

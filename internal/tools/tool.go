@@ -31,8 +31,11 @@ type About struct {
 // Tool is one tool, self-describing. It knows no SDK.
 type Tool struct {
 	About
-	InputSchema  json.RawMessage
+	InputSchema json.RawMessage
+	// OutputSchema is what the list of tools carries, Published the same in
+	// full: see lean.
 	OutputSchema json.RawMessage
+	Published    json.RawMessage
 	// call runs the tool on validated arguments.
 	call  func(ctx context.Context, env *Env, args json.RawMessage) (any, error)
 	input *jsonschema.Schema
@@ -47,7 +50,7 @@ type Tool struct {
 func New[In, Out any](about About, handler func(ctx context.Context, env *Env, in In) (Out, error), text func(w *Writer, out Out)) Tool {
 	var in In
 	var out Out
-	t := Tool{About: about, InputSchema: schemaOf(in, nil), OutputSchema: schemaOf(out, outputRequired(out))}
+	t := Tool{About: about, InputSchema: marshalSchema(schemaOf(in)), Published: marshalSchema(outputSchema(out)), OutputSchema: marshalSchema(lean(outputSchema(out), out))}
 	t.input, t.arguments = compile(about.Name, t.InputSchema)
 	t.call = func(ctx context.Context, env *Env, args json.RawMessage) (any, error) {
 		var in In
@@ -58,17 +61,6 @@ func New[In, Out any](about About, handler func(ctx context.Context, env *Env, i
 	}
 	t.text = func(w *Writer, v any) { text(w, v.(Out)) }
 	return t
-}
-
-// required is implemented by outputs whose shape depends on the question: it
-// names the properties that are always there.
-type required interface{ Required() []string }
-
-func outputRequired(v any) []string {
-	if r, ok := v.(required); ok {
-		return r.Required()
-	}
-	return nil
 }
 
 // Answer is what a call gave: the output or the coded error, and its JSON,
