@@ -92,7 +92,7 @@ func TestNoAnswer(t *testing.T) {
 		"error in JSON":    text(200, js, `{"error":"no"}`),
 		"HTML":             text(200, "text/html; charset=utf-8", "<html>[]</html>"),
 		"JSON as HTML":     text(200, "text/html", `[]`),
-		"over 1 MiB":       text(200, js, "["+strings.Repeat(" ", 1<<20)+"]"),
+		"over 1 MiB":       text(200, js, "[]"+strings.Repeat(" ", 1<<20)), // its beginning is a whole answer
 		"redirect":         func(w http.ResponseWriter, r *http.Request) { http.Redirect(w, r, "/elsewhere", http.StatusFound) },
 		"502 text":         text(502, "text/plain", "bad gateway"),
 		"503 envoy":        text(503, "text/plain", "no healthy upstream"),
@@ -315,6 +315,17 @@ func TestIDsStayInTheirSegment(t *testing.T) {
 				t.Errorf("digest %q: got %v, want InvalidArgument", digest, err)
 			}
 		}
+	}
+}
+
+// TestDigestEquality: the server matches prefixes, so what it returns is not
+// what was asked for until the whole digest is equal.
+func TestDigestEquality(t *testing.T) {
+	other := strings.Replace(shaA, "ab", "AB", 1)
+	c := serve(t, text(200, "application/json", `[{"sha256":"`+other+`","name":"x","trail_id":"`+trailA+`"},{"sha256":"`+shaA+`0","name":"y","trail_id":"`+trailA+`"}]`))
+	got, err := c.ArtifactByDigest(t.Context(), shaA)
+	if err != nil || got.State != NotRegistered || got.TrailID != "" {
+		t.Errorf("got %+v, %v; want NotRegistered", got, err)
 	}
 }
 
