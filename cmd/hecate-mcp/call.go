@@ -74,6 +74,7 @@ func (a *app) print(name string, answer tools.Answer, output string) error {
 	f, ok := a.out.(*os.File)
 	color := ok && isTerminal(f) && os.Getenv("NO_COLOR") == ""
 	w := tools.NewWriter(a.out, color)
+	w.Source = a.flags.source()
 	tool, err := tools.Find(name)
 	if err != nil {
 		w.Error(answer.Err)

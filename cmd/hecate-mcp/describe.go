@@ -8,6 +8,8 @@ import (
 	"path/filepath"
 	"runtime"
 	"runtime/debug"
+	"slices"
+	"strings"
 
 	"github.com/spf13/cobra"
 
@@ -59,11 +61,30 @@ func (a *app) schemaCommand() *cobra.Command {
 					return runtimeError{err}
 				}
 			}
+			if err := addToLedger(filepath.Join(dir, tools.LedgerFile)); err != nil {
+				return runtimeError{err}
+			}
 			return nil
 		},
 	}
 	cmd.Flags().StringVar(&dir, "dir", "schemas", "folder to write to")
 	return cmd
+}
+
+// addToLedger adds what is new to the file and removes nothing: what was once
+// published stays there, so that a test can tell when it is gone.
+func addToLedger(file string) error {
+	lines := tools.Ledger()
+	old, err := os.ReadFile(file)
+	if err != nil && !os.IsNotExist(err) {
+		return err
+	}
+	for line := range strings.Lines(string(old)) {
+		lines = append(lines, strings.TrimSpace(line))
+	}
+	slices.Sort(lines)
+	lines = slices.Compact(lines)
+	return os.WriteFile(file, []byte(strings.Join(lines, "\n")+"\n"), 0o644)
 }
 
 func (a *app) versionCommand() *cobra.Command {

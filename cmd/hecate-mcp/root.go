@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io"
 	"log/slog"
+	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -45,6 +46,25 @@ type sourceFlags struct {
 	kubeconfig, context, namespace, snapshot, now string
 	demo, allNamespaces                           bool
 	fidesServer                                   string
+}
+
+// source repeats the flags that name the data's source, for commands that are
+// offered as next steps, quoted for a POSIX shell.
+func (f sourceFlags) source() string {
+	out := ""
+	for _, x := range []struct{ flag, value string }{{"--snapshot", f.snapshot}, {"--kubeconfig", f.kubeconfig}, {"--context", f.context}, {"--now", f.now}} {
+		if x.value == "" {
+			continue
+		}
+		if strings.ContainsAny(x.value, " \t\n\"'$`\\;&|<>(){}*?!#~") {
+			x.value = "'" + strings.ReplaceAll(x.value, "'", `'\\''`) + "'"
+		}
+		out += " " + x.flag + " " + x.value
+	}
+	if f.demo {
+		out += " --demo"
+	}
+	return out
 }
 
 func run(ctx context.Context, args []string, in io.Reader, out, errOut io.Writer) int {

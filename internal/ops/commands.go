@@ -13,7 +13,7 @@ func approveCommand(namespace, bundle, gate string) string {
 }
 
 // promoteCommand is what a person runs to ask for a crossing, "" as above.
-func promoteCommand(namespace, gate, bundle string) string {
+func promoteCommand(namespace, bundle, gate string) string {
 	if !dnsNames(namespace, gate, bundle) {
 		return ""
 	}

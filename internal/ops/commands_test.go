@@ -17,7 +17,7 @@ func TestCommands(t *testing.T) {
 		if got := approveCommand(c.namespace, c.bundle, c.gate); got != c.approve {
 			t.Errorf("approve %q: got %q, want %q", c.bundle, got, c.approve)
 		}
-		if got := promoteCommand(c.namespace, c.gate, c.bundle); got != c.promote {
+		if got := promoteCommand(c.namespace, c.bundle, c.gate); got != c.promote {
 			t.Errorf("promote %q: got %q, want %q", c.bundle, got, c.promote)
 		}
 		if (humanStep(c.approve, "why") == nil) != (c.approve == "") {

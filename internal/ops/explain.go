@@ -113,9 +113,7 @@ func (e *estate) explain(g *v1alpha1.Gate) *Explanation {
 		x.RootCauses = rootsOf(x.Chain)
 	}
 	x.Summary = v.summary(x, failed)
-	if len(blockers) == 0 {
-		x.NextSteps = v.restSteps()
-	}
+	x.NextSteps = v.nextSteps(x)
 	for i := range x.Blockers {
 		x.Blockers[i].HumanSteps = slices.DeleteFunc(x.Blockers[i].HumanSteps, func(h HumanStep) bool { return h.Command == "" })
 	}
@@ -324,9 +322,27 @@ func (v *view) warnings(s State) []Warning {
 	return out
 }
 
-// restSteps is what to look at where nothing stands in the way.
-func (v *view) restSteps() []NextStep {
-	return []NextStep{{Tool: "get_audit_trail", Arguments: map[string]string{"gate": v.g.Name, "namespace": v.g.Namespace}, Why: "what happened here last"}}
+// nextSteps lead to the root causes further up; each blocker has its own. Where
+// nothing stands in the way there is only the past to look at.
+func (v *view) nextSteps(x *Explanation) []NextStep {
+	if len(x.Blockers) == 0 {
+		return []NextStep{{Tool: "get_audit_trail", Arguments: map[string]string{"gate": v.g.Name, "namespace": v.g.Namespace}, Why: "what happened here last"}}
+	}
+	var out []NextStep
+	for _, r := range x.RootCauses {
+		if r.Depth == 0 || len(out) == 3 {
+			continue
+		}
+		switch r.Object.Kind {
+		case v1alpha1.KindPassage:
+			out = append(out, NextStep{Tool: "get_passage", Arguments: map[string]string{"passage": r.Object.Name, "namespace": r.Object.Namespace}, Why: "the root cause step by step"})
+		case v1alpha1.KindGate:
+			if v.e.byGate[key{Namespace: r.Object.Namespace, Name: r.Object.Name}] != nil && r.Object.Name != v.g.Name {
+				out = append(out, NextStep{Tool: "explain_gate", Arguments: map[string]string{"gate": r.Object.Name, "namespace": r.Object.Namespace}, Why: "the Gate at the root"})
+			}
+		}
+	}
+	return out
 }
 
 // summary is one line that stands alone.

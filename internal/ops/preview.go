@@ -257,7 +257,7 @@ func (v *view) whoMustAct(b *v1alpha1.Bundle, p *Preview, artifacts []ArtifactEv
 			// No command that the rules refuse or the evidence step sinks.
 			var command *HumanStep
 			if p.Verdict != PreviewRefused && p.Verdict != PreviewWouldFail {
-				command = humanStep(promoteCommand(v.g.Namespace, v.g.Name, b.Name), "opens a Passage of "+b.Name+" through "+v.g.Name)
+				command = humanStep(promoteCommand(v.g.Namespace, b.Name, v.g.Name), "opens a Passage of "+b.Name+" through "+v.g.Name)
 			}
 			add(RolePromoter, "ask for the crossing of "+b.Name, command)
 		}

@@ -15,6 +15,9 @@ type Writer struct {
 	out   io.Writer
 	color bool
 	err   error
+	// Source are the flags that say where the data comes from: a command that
+	// is offered has to ask the same source.
+	Source string
 }
 
 // NewWriter returns a Writer; color is for terminals only.
@@ -110,7 +113,7 @@ func (w *Writer) Error(e *Error) {
 
 func (w *Writer) more(truncated bool, cursor string) {
 	if truncated {
-		w.Line("  more: --arg cursor=%s", cursor)
+		w.Line("  more: the same call with --arg cursor=%s", cursor)
 	}
 }
 
@@ -156,7 +159,7 @@ func (w *Writer) tail(warnings []ops.Warning, incomplete []ops.Incomplete, next 
 		}
 	}
 	for _, n := range next {
-		call := "hecate-mcp call " + n.Tool
+		call := "hecate-mcp call " + n.Tool + w.Source
 		for _, k := range sortedKeys(n.Arguments) {
 			call += " --arg " + k + "=" + n.Arguments[k]
 		}

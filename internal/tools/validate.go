@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+	"unicode"
 	"unicode/utf8"
 
 	"github.com/santhosh-tekuri/jsonschema/v6"
@@ -21,6 +22,9 @@ const maxArguments = 64 << 10
 
 // maxCursor bounds a cursor: those that are given out are far shorter.
 const maxCursor = 2048
+
+// maxActor bounds the name of an actor, in characters.
+const maxActor = 320
 
 // compile makes the validator of a schema and lists its properties in order.
 func compile(name string, schema json.RawMessage) (*jsonschema.Schema, []string) {
@@ -150,8 +154,15 @@ func checkString(name, s string) *Error {
 	if s == "" {
 		return invalid("%s is empty: leave it out, or give a value", name)
 	}
+	if strings.ContainsFunc(s, func(r rune) bool { return unicode.IsControl(r) || unicode.Is(unicode.Cf, r) }) {
+		return invalid("%s: %s is not a valid name: control characters are not allowed", name, quote(s))
+	}
 	var problems []string
 	switch name {
+	case "actor":
+		if utf8.RuneCountInString(s) > maxActor {
+			problems = []string{fmt.Sprintf("at most %d characters", maxActor)}
+		}
 	case "gate", "bundle", "passage", "beacon":
 		problems = validation.IsDNS1123Subdomain(s)
 		// Part of a name may end where a whole one may not.
