@@ -57,7 +57,7 @@ func (f sourceFlags) source() string {
 			continue
 		}
 		if strings.ContainsAny(x.value, " \t\n\"'$`\\;&|<>(){}*?!#~") {
-			x.value = "'" + strings.ReplaceAll(x.value, "'", `'\\''`) + "'"
+			x.value = "'" + strings.ReplaceAll(x.value, "'", `'\''`) + "'"
 		}
 		out += " " + x.flag + " " + x.value
 	}
