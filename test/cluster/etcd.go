@@ -16,6 +16,7 @@ import (
 type etcd struct {
 	process *process
 	url     string
+	client  *http.Client
 }
 
 // startEtcd returns when the server answers.
@@ -24,7 +25,10 @@ func startEtcd(path, dir string) (*etcd, error) {
 	if err != nil {
 		return nil, err
 	}
-	e := &etcd{url: fmt.Sprintf("http://127.0.0.1:%d", ports[0])}
+	e := &etcd{
+		url:    fmt.Sprintf("http://127.0.0.1:%d", ports[0]),
+		client: &http.Client{Transport: &http.Transport{MaxIdleConnsPerHost: loaders}},
+	}
 	peer := fmt.Sprintf("http://127.0.0.1:%d", ports[1])
 	e.process, err = run(dir, path,
 		"--name=test",
@@ -47,7 +51,7 @@ func startEtcd(path, dir string) (*etcd, error) {
 }
 
 func (e *etcd) ready() error {
-	resp, err := http.Get(e.url + "/health")
+	resp, err := e.client.Get(e.url + "/health")
 	if err != nil {
 		return err
 	}
@@ -99,7 +103,7 @@ func (e *etcd) post(path string, in, out any) error {
 	if err != nil {
 		return err
 	}
-	resp, err := http.Post(e.url+"/v3/"+path, "application/json", bytes.NewReader(body))
+	resp, err := e.client.Post(e.url+"/v3/"+path, "application/json", bytes.NewReader(body))
 	if err != nil {
 		return err
 	}

@@ -15,6 +15,9 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
+// loaders is how many objects are created at a time: benchmarks load thousands.
+const loaders = 8
+
 // Load creates the objects of YAML files, or of the *.yaml files of folders,
 // in namespace. With namespace "" each stays in its own, made where it is missing.
 //
@@ -84,7 +87,7 @@ func (c *Cluster) create(t testing.TB, namespace string, objects []*unstructured
 		return a.GetCreationTimestamp().Compare(b.GetCreationTimestamp().Time)
 	})
 	var g errgroup.Group
-	g.SetLimit(8) // thousands are loaded for benchmarks
+	g.SetLimit(loaders)
 	for _, o := range wanted {
 		g.Go(func() error {
 			if err := c.createOne(context.Background(), o); err != nil {
