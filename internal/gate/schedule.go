@@ -22,8 +22,9 @@ type schedule struct {
 	// every marks @every: its activations follow the moment of asking, so it
 	// is either open at all times or at none.
 	every bool
-	// silent marks a schedule without any minute, hour or month (a field of
-	// commas only parses). The library would look for one for years.
+	// silent marks a schedule that never fires while it matters, such as one
+	// without any minute (a field of commas only parses). Asking the library
+	// again and again would have it look through years.
 	silent bool
 	// solid is whether the window stays open from the first to the last
 	// activation of every day on which it opens; lastMinute is the last one's
@@ -95,9 +96,15 @@ func (s *schedule) readDay(spec *cron.SpecSchedule) {
 
 // after is the library's first activation strictly after t, zero when it finds
 // none within five years.
+//
+// Cron fires on whole minutes, so the answer is one for all of a minute. It is
+// asked for at the minute's last second: the library counts up by seconds.
 func (s *schedule) after(t time.Time) time.Time {
 	if s.silent {
 		return time.Time{}
+	}
+	if !s.every {
+		t = t.Truncate(time.Minute).Add(59 * time.Second)
 	}
 	return s.cron.Next(t.In(s.zone))
 }
@@ -109,8 +116,8 @@ func (s *schedule) openAt(t time.Time) bool {
 	return !a.IsZero() && !a.After(t)
 }
 
-// opens is the first activation strictly after t and not after limit, zero
-// when there is none.
+// opens is the first activation strictly after t, zero when there is none up to
+// limit.
 //
 // A search that starts before a clock change can overlook an activation that
 // comes soon after (the library goes day by day and hour by hour: where midnight
@@ -131,9 +138,6 @@ func (s *schedule) opens(t, limit time.Time) time.Time {
 		}
 		from = change
 	}
-	if a.After(limit) {
-		return time.Time{}
-	}
 	return a
 }
 
@@ -149,8 +153,9 @@ func (s *schedule) closes(t, limit time.Time) (time.Time, bool) {
 	}
 	a := s.after(t.Add(-s.length))
 	for !a.After(limit) {
-		a = s.endOfDay(a)
-		next := s.after(a)
+		last, from := s.restOfDay(a)
+		a = last
+		next := s.after(from)
 		if next.IsZero() || next.Sub(a) > s.length {
 			return a.Add(s.length), true
 		}
@@ -159,20 +164,18 @@ func (s *schedule) closes(t, limit time.Time) (time.Time, bool) {
 	return time.Time{}, false
 }
 
-// endOfDay is the last activation that follows a on its day without a gap, as
-// far as it can be told without counting: a itself unless the day is solid and
-// has 24 hours.
-func (s *schedule) endOfDay(a time.Time) time.Time {
+// restOfDay is the last activation on a's day, where all between a and it follow
+// without a gap, and a moment from which to search for the next one: the end of
+// the day, since nothing fires before. Where this cannot be told without counting
+// (the day is not solid, or has not 24 hours), both are a.
+func (s *schedule) restOfDay(a time.Time) (last, from time.Time) {
 	if !s.solid {
-		return a
+		return a, a
 	}
 	y, m, d := a.In(s.zone).Date()
 	start, end := time.Date(y, m, d, 0, 0, 0, 0, s.zone), time.Date(y, m, d+1, 0, 0, 0, 0, s.zone)
 	if end.Sub(start) != 24*time.Hour {
-		return a
+		return a, a
 	}
-	if last := start.Add(time.Duration(s.lastMinute) * time.Minute); last.After(a) {
-		return last
-	}
-	return a
+	return start.Add(time.Duration(s.lastMinute) * time.Minute), end.Add(-time.Minute)
 }

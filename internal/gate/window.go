@@ -46,7 +46,8 @@ type WindowState struct {
 	NextOpen *time.Time
 	// Until is when what Code (or Open) says ends, in UTC: for a deny when that
 	// deny ends, for an open set when it closes. Nil for ever, and for the
-	// other codes.
+	// other codes. In a zone whose clock skips midnight, Until can be off on
+	// the days around that night, Open is upstream's there too.
 	Until *time.Time
 }
 
@@ -69,6 +70,11 @@ func CheckWindows(ws []v1alpha1.Window, now time.Time) WindowState {
 		valid = valid && errs[i] == nil
 	}
 	limit := now.AddDate(horizonYears, 0, 0)
+	for _, s := range all {
+		if s != nil && !s.every && s.opens(now.Add(-s.length), limit).IsZero() {
+			s.silent = true
+		}
+	}
 
 	code, i := judge(all, now)
 	st := WindowState{Open: code == "", Code: code, Index: i}

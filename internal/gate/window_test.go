@@ -116,6 +116,7 @@ func TestCheckWindows(t *testing.T) {
 		{"for ever", windows{allow("* * * * *", "1m", "")}, "2026-12-01T09:30:30Z", "", -1, "", ""},
 		{"eleven months by the minute", windows{allow("* * * 1-11 *", "1m", "")}, "2026-01-01T00:00:00Z", "", -1, "", "2026-12-01T00:00:00Z"},
 		{"two windows take turns", windows{allow("0 8 * * *", "2h", ""), allow("30 9 * * *", "2h", ""), allow("30 11 * * *", "1h", "")}, "2026-12-01T08:00:00Z", "", -1, "", "2026-12-01T12:30:00Z"},
+		{"a long one beside one that comes and goes", windows{allow("0-58/2 * * * *", "1m", ""), allow("0 0 1 12 *", "720h", "")}, "2026-12-01T08:00:00Z", "", -1, "", "2026-12-31T00:01:00Z"},
 		{"two halves of a day, for ever", windows{allow("0 0 * * *", "12h", ""), allow("0 12 * * *", "12h", "")}, "2026-12-01T08:00:00Z", "", -1, "", ""},
 
 		// Deny windows.
