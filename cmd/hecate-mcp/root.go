@@ -168,6 +168,7 @@ func (a *app) environment(ctx context.Context) (*tools.Env, error) {
 	case src.Offline:
 		op.DialFides = nil
 	case src.HTTPClient != nil:
+		op.FidesServer = "" // the demo's Gates name theirs
 		op.DialFides = func(c fides.Config) (*fides.Client, error) {
 			c.HTTPClient = src.HTTPClient
 			return fides.New(c)

@@ -19,6 +19,8 @@ const maxLinks = 40
 type chain struct {
 	e     *estate
 	links []Link
+	// human is what a person can do at the roots further up.
+	human []HumanStep
 	seen  map[string]bool // kind/namespace/name: a cause is told once
 }
 
@@ -39,7 +41,7 @@ func linkOf(b Blocker, depth int) Link {
 
 // causal is the chain of a Gate: its first blocker, and every Gate upstream
 // that the Bundle waits for, to the ends.
-func (v *view) causal(blockers []Blocker) []Link {
+func (v *view) causal(blockers []Blocker) ([]Link, []HumanStep) {
 	c := &chain{e: v.e, seen: map[string]bool{}}
 	for i, b := range blockers {
 		switch {
@@ -55,7 +57,7 @@ func (v *view) causal(blockers []Blocker) []Link {
 			c.blocker(b, 0)
 		}
 	}
-	return c.links
+	return c.links, c.human
 }
 
 // blocker adds a blocker as the end of a branch, with the object that holds it
@@ -64,7 +66,9 @@ func (c *chain) blocker(b Blocker, depth int) {
 	l := linkOf(b, depth)
 	follow := b.Kind == BlockerStepWaiting && (b.Reason == reasonFluxMissing || b.Reason == reasonFluxSuspended) && len(b.Objects) > 0
 	l.Root = !follow
-	c.add(l)
+	if c.add(l) && depth > 0 {
+		c.offer(b.HumanSteps...)
+	}
 	if !follow {
 		return
 	}
@@ -74,6 +78,15 @@ func (c *chain) blocker(b Blocker, depth int) {
 			kind, what = ChainKind(BlockerNotFound), "does not exist"
 		}
 		c.add(Link{Kind: kind, Object: o, Detail: fmt.Sprintf("%s %s/%s %s", o.Kind, o.Namespace, o.Name, what), Depth: depth + 1, Root: true})
+	}
+}
+
+// offer keeps the steps that have a command.
+func (c *chain) offer(steps ...HumanStep) {
+	for _, h := range steps {
+		if h.Command != "" {
+			c.human = append(c.human, h)
+		}
 	}
 }
 
@@ -181,6 +194,7 @@ func (c *chain) gate(u *view, b *v1alpha1.Bundle, depth int, path []string) {
 		end(ChainStatusLags, &b.CreationTimestamp, "automatic Gate %s may take %s at its next reconcile", u.g.Name, b.Name)
 	default:
 		end(ChainNeverTried, nil, "%s could cross %s, but nobody has asked for it", b.Name, u.g.Name)
+		c.offer(HumanStep{promoteCommand(u.g.Namespace, b.Name, u.g.Name), "asks for the crossing of " + u.g.Name})
 	}
 }
 

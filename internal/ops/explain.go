@@ -109,7 +109,7 @@ func (e *estate) explain(g *v1alpha1.Gate) *Explanation {
 	v.fillBundles(x)
 	x.Warnings = v.warnings(x.State)
 	if x.State != StateIdle && x.State != StateReady || hasKind(blockers, BlockerUpstream) {
-		x.Chain = v.causal(blockers)
+		x.Chain, x.HumanSteps = v.causal(blockers)
 		x.RootCauses = rootsOf(x.Chain)
 	}
 	x.Summary = v.summary(x, failed)

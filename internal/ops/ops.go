@@ -3,6 +3,7 @@ package ops
 import (
 	"errors"
 	"fmt"
+	"os"
 	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -30,13 +31,15 @@ type Ops struct {
 	DialFides func(fides.Config) (*fides.Client, error)
 }
 
-// New returns an Ops over the client, with the wall clock, asking the
-// evidence servers that the Gates name.
+// New returns an Ops over the client, with the wall clock, asking the evidence
+// servers that the Gates name, else the one of FIDES_SERVER_URL: the variable
+// that the controller reads too.
 func New(c client.Client) *Ops {
 	return &Ops{
-		Client:    c,
-		Now:       func() metav1.Time { return metav1.NewTime(time.Now().UTC()) },
-		DialFides: fides.New,
+		Client:      c,
+		FidesServer: os.Getenv("FIDES_SERVER_URL"),
+		Now:         func() metav1.Time { return metav1.NewTime(time.Now().UTC()) },
+		DialFides:   fides.New,
 	}
 }
 

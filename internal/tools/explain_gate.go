@@ -217,7 +217,7 @@ func textExplain(w *Writer, out explainOut) {
 	for _, r := range x.Rollback {
 		w.Fact("rollback", r.Bundle+" ("+r.Reason+")")
 	}
-	var human []ops.HumanStep
+	human := x.HumanSteps
 	var next []ops.NextStep
 	for _, b := range x.Blockers {
 		human = append(human, b.HumanSteps...)
