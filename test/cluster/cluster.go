@@ -47,7 +47,8 @@ var shared struct {
 
 // Main runs the tests of a package that calls Start, and stops the API server
 // after them. It does not return: func TestMain(m *testing.M) { cluster.Main(m) }.
-func Main(m *testing.M) {
+// m is a *testing.M, or what wraps one to clean up after it.
+func Main(m interface{ Run() int }) {
 	code := m.Run()
 	shared.Lock()
 	defer shared.Unlock()
