@@ -22,7 +22,10 @@ func (a *app) callCommand() *cobra.Command {
   hecate-mcp call list_gates -A -o json
   hecate-mcp call get_audit_trail --args '{"gate":"production","limit":5}'`,
 		Args: cobra.ExactArgs(1),
-		ValidArgsFunction: func(*cobra.Command, []string, string) ([]string, cobra.ShellCompDirective) {
+		ValidArgsFunction: func(_ *cobra.Command, args []string, _ string) ([]string, cobra.ShellCompDirective) {
+			if len(args) > 0 {
+				return nil, cobra.ShellCompDirectiveNoFileComp
+			}
 			var names []string
 			for _, t := range tools.All() {
 				names = append(names, t.Name+"\t"+t.Title)

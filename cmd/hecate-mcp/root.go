@@ -52,7 +52,7 @@ type sourceFlags struct {
 // offered as next steps, quoted for a POSIX shell.
 func (f sourceFlags) source() string {
 	out := ""
-	for _, x := range []struct{ flag, value string }{{"--snapshot", f.snapshot}, {"--kubeconfig", f.kubeconfig}, {"--context", f.context}, {"--now", f.now}} {
+	for _, x := range []struct{ flag, value string }{{"--snapshot", f.snapshot}, {"--kubeconfig", f.kubeconfig}, {"--context", f.context}, {"--fides-server", f.fidesServer}, {"--now", f.now}} {
 		if x.value == "" {
 			continue
 		}
@@ -108,8 +108,13 @@ func (a *app) root() *cobra.Command {
 
 Without a subcommand it is an MCP server on stdin and stdout. The same tools run
 in the shell: hecate-mcp call explain_gate --demo --arg gate=production`,
-		Args:          cobra.NoArgs,
-		RunE:          serve.RunE,
+		Args: cobra.NoArgs,
+		RunE: serve.RunE,
+		// A wrong level is refused by every command, not only by the one that logs.
+		PersistentPreRunE: func(*cobra.Command, []string) error {
+			_, err := a.logger()
+			return err
+		},
 		SilenceErrors: true,
 		SilenceUsage:  true,
 	}
@@ -147,9 +152,12 @@ func (a *app) environment(ctx context.Context) (*tools.Env, error) {
 	if f.now != "" {
 		t, err := time.Parse(time.RFC3339, f.now)
 		if err != nil {
-			return nil, fmt.Errorf("--now %q is not an RFC 3339 time, such as 2026-11-30T14:00:00Z", f.now)
+			return nil, &cluster.UsageError{Message: fmt.Sprintf("--now %q is not an RFC 3339 time, such as 2026-11-30T14:00:00Z", f.now)}
 		}
 		o.Now = &t
+	}
+	if f.fidesServer != "" && (f.demo || f.snapshot != "") {
+		return nil, &cluster.UsageError{Message: "--fides-server is for a live cluster: --demo has its own and --snapshot asks nobody"}
 	}
 	if f.demo {
 		o.Demo, o.DemoFS, o.DemoEvidence = true, examples.Estate(), examples.Fides()

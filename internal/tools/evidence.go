@@ -192,7 +192,7 @@ var previewPromotion = New(About{
 	if len(out.Preview.Evidence) > 0 {
 		w.Head("evidence")
 		for _, c := range out.Preview.Evidence {
-			w.Item("%s  %s  %s", c.Check, c.Result, c.Detail)
+			w.Item("%s  %s  %s  %s", c.Check, c.Result, c.Digest[:min(len(c.Digest), len("sha256:")+12)], c.Detail)
 		}
 	}
 	if len(out.WhoMustAct) > 0 {

@@ -186,7 +186,7 @@ func textExplain(w *Writer, out explainOut) {
 			w.Row("%s  %s", w.State(g.State), g.Summary)
 		}
 		w.more(out.Truncated, out.NextCursor)
-		w.tail(out.Warnings, out.Incomplete, nil, nil)
+		w.tail(out.Warnings, out.Incomplete, out.NextSteps, nil)
 		return
 	}
 	x := out.Explanation

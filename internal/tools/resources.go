@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"slices"
 	"strings"
 
 	"github.com/mark3labs/mcp-go/mcp"
@@ -58,10 +59,18 @@ func addResources(s *mcpserver.MCPServer, env *Env) {
 				}
 				a := tool.Call(ctx, env, args)
 				switch {
-				case a.Err != nil && a.Err.Code == NotFound:
+				case a.Err != nil && (a.Err.Code == NotFound || a.Err.Code == InvalidArgument):
 					return nil, fmt.Errorf("%w: %s", mcpserver.ErrResourceNotFound, a.Err.Message)
 				case a.Err != nil:
 					return nil, a.Err
+				}
+				// A tool takes part of a name, a URI names one object.
+				names, err := env.Ops.Names(ctx, k.argument, env.namespace(namespace))
+				if err != nil {
+					return nil, toError(err)
+				}
+				if !slices.Contains(names, name) {
+					return nil, fmt.Errorf("%w: no object has exactly the name %s in namespace %s", mcpserver.ErrResourceNotFound, name, namespace)
 				}
 				return contents(req.Params.URI, a.JSON), nil
 			})

@@ -52,7 +52,7 @@ func (w *Writer) paint(code, s string) string {
 // Line prints one line; the first failing write is kept and ends the printing.
 func (w *Writer) Line(format string, args ...any) {
 	if w.err == nil {
-		_, w.err = fmt.Fprintf(w.out, format+"\n", args...)
+		_, w.err = fmt.Fprintln(w.out, strings.TrimRight(fmt.Sprintf(format, args...), " "))
 	}
 }
 
@@ -206,7 +206,8 @@ func (t *Table) Flush() {
 			}
 		}
 	}
-	tw := tabwriter.NewWriter(t.w.out, 2, 4, 2, ' ', 0)
+	var b strings.Builder
+	tw := tabwriter.NewWriter(&b, 2, 4, 2, ' ', 0)
 	for _, r := range append([][]string{t.head}, t.rows...) {
 		for n, i := range used {
 			sep := "\t"
@@ -219,5 +220,10 @@ func (t *Table) Flush() {
 			}
 		}
 	}
-	t.w.err = tw.Flush()
+	if t.w.err = tw.Flush(); t.w.err != nil {
+		return
+	}
+	for line := range strings.Lines(b.String()) {
+		t.w.Line("%s", strings.TrimSuffix(line, "\n"))
+	}
 }
