@@ -49,15 +49,20 @@ func (w *Writer) paint(code, s string) string {
 	return "\x1b[" + code + "m" + s + "\x1b[0m"
 }
 
-// Line prints one line; the first failing write is kept and ends the printing.
+// Line prints one line without what is blank at its end: a value may be empty.
 func (w *Writer) Line(format string, args ...any) {
+	w.print(strings.TrimRight(fmt.Sprintf(format, args...), " "))
+}
+
+// print keeps the first failing write, which ends the printing.
+func (w *Writer) print(line string) {
 	if w.err == nil {
-		_, w.err = fmt.Fprintln(w.out, strings.TrimRight(fmt.Sprintf(format, args...), " "))
+		_, w.err = fmt.Fprintln(w.out, line)
 	}
 }
 
-// Summary prints the line that stands alone.
-func (w *Writer) Summary(s string) { w.Line("%s", w.paint(bold, s)) }
+// Summary prints the line that stands alone, as the JSON has it.
+func (w *Writer) Summary(s string) { w.print(w.paint(bold, s)) }
 
 // Head starts a section.
 func (w *Writer) Head(s string) { w.Line("\n%s", w.paint(bold, s)) }
