@@ -50,7 +50,7 @@ func EvidenceStep(g *v1alpha1.Gate) (EvidenceSpec, bool, error) {
 	}
 	spec, found, err := EvidenceStepOf(g.Spec.Passage.Steps)
 	if err != nil {
-		err = fmt.Errorf("Gate %s/%s: %w", g.Namespace, g.Name, err)
+		err = fmt.Errorf("evidence of Gate %s/%s: %w", g.Namespace, g.Name, err)
 	}
 	return spec, found, err
 }

@@ -73,7 +73,7 @@ func TestEvidenceStep(t *testing.T) {
 	}
 	g.Spec.Passage.Steps[1].With = with(`{}`)
 	spec, found, err = EvidenceStep(g)
-	if !found || spec.Index != 1 || err == nil || !strings.HasPrefix(err.Error(), "Gate shop/prod: steps[1] (evidence-gate): with.gates is empty") {
+	if !found || spec.Index != 1 || err == nil || !strings.HasPrefix(err.Error(), "evidence of Gate shop/prod: steps[1] (evidence-gate): with.gates is empty") {
 		t.Errorf("broken step: %+v, found %t, error %v", spec, found, err)
 	}
 }

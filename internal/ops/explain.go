@@ -195,7 +195,7 @@ func (v *view) noBundles() Blocker {
 
 // awaitingRequest says that a manual Gate waits to be asked.
 func (v *view) awaitingRequest(front *v1alpha1.Bundle) *Blocker {
-	if v.g.Spec.Auto || front == nil || len(v.running) > 0 || !v.verdicts[front.Name].Eligible() || v.verification.wedged {
+	if v.g.Spec.Auto || front == nil || len(v.running) > 0 || !v.verdicts[front.Name].Eligible() || v.wedged() {
 		return nil
 	}
 	obj := hecate(v1alpha1.KindBundle, front.Namespace, front.Name)

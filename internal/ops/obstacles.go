@@ -188,7 +188,7 @@ func (v *view) recordingObstacles() []Blocker {
 			}
 			out = append(out, Blocker{Kind: BlockerOutcomeUnrecorded, Object: &obj, Bundles: []string{p.Spec.Bundle}, Since: ptr(p.Ended()),
 				Reason: string(p.Phase()), Detail: fmt.Sprintf("Passage %s of %s ended %s while %s, and the Gate has not recorded it", p.Name, p.Spec.Bundle, p.Phase(), why)})
-		case old && g.Status.ActivePassage == p.Name:
+		case v.stuckOn(p):
 			stalled = true
 			out = append(out, Blocker{Kind: BlockerStalled, Reason: "ActivePassageFinished", Object: &self, Objects: []Object{obj}, Since: ptr(p.Ended()),
 				Detail: fmt.Sprintf("status.activePassage still names %s, which ended %s at %s: the controller's reconcile of this Gate fails", p.Name, p.Phase(), stamp(p.Ended())),
@@ -220,6 +220,18 @@ func (v *view) recordingObstacles() []Blocker {
 		break // the newest says it all
 	}
 	return out
+}
+
+// stuckOn says that the Gate still names a Passage as active that ended long
+// enough ago: its reconcile fails.
+func (v *view) stuckOn(p *v1alpha1.Passage) bool {
+	return !v.frozen() && v.g.Status.ActivePassage == p.Name && v.e.now.Sub(p.Ended().Time) > lag && !v.recorded(p)
+}
+
+// wedged says that the Gate does not move by itself, so that asking again is
+// no help.
+func (v *view) wedged() bool {
+	return v.verification.wedged || (len(v.finished) > 0 && v.stuckOn(v.finished[0]))
 }
 
 // overtaken says whether a newer labelled crossing or entry follows p.
@@ -583,7 +595,7 @@ func (v *view) failureObstacle(a *attempt) Blocker {
 // mayAskAgain says whether asking for the Bundle could be answered with yes:
 // a command that is refused at once helps nobody.
 func (v *view) mayAskAgain(b *v1alpha1.Bundle) bool {
-	return v.verdicts[b.Name].Eligible() && len(v.running) == 0 && !v.frozen() && !v.noSteps() && v.window.Open && !v.verification.wedged
+	return v.verdicts[b.Name].Eligible() && len(v.running) == 0 && !v.frozen() && !v.noSteps() && v.window.Open && !v.wedged()
 }
 
 func getPassage(p *v1alpha1.Passage) NextStep {
