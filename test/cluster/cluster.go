@@ -143,7 +143,9 @@ func (c *Cluster) startServers() (err error) {
 }
 
 func (c *Cluster) makeClient() (err error) {
-	c.client, err = client.New(c.config(c.api.url, Admin), client.Options{})
+	cfg := c.config(c.api.url, Admin)
+	cfg.Timeout = 30 * time.Second // a test that hangs says nothing for ten minutes
+	c.client, err = client.New(cfg, client.Options{})
 	return err
 }
 

@@ -22,7 +22,7 @@ const loaders = 8
 // in namespace. With namespace "" each stays in its own, made where it is missing.
 //
 // The API server checks spec and status strictly, like anybody's. Then
-// creationTimestamp, generation and uid are set to the file's: the order of
+// creationTimestamp, generation, uid and managedFields are set to the file's: the order of
 // Bundles, a status that lags and ages are what they were where the file was taken.
 //
 // Left out, and logged: Events, which the API server refuses when their object
@@ -109,6 +109,14 @@ func (c *Cluster) createOne(ctx context.Context, o *unstructured.Unstructured) e
 		if v, ok, err := unstructured.NestedFieldNoCopy(o.Object, "metadata", field); err == nil && ok && v != nil {
 			kept[field] = v
 		}
+	}
+	if kept["creationTimestamp"] != nil {
+		// Who last changed it and when, too, or every object were edited just now.
+		managed, _, err := unstructured.NestedSlice(o.Object, "metadata", "managedFields")
+		if err != nil {
+			return fmt.Errorf("its metadata: %w", err)
+		}
+		kept["managedFields"] = managed
 	}
 	status, hasStatus := o.Object["status"]
 	for _, field := range []string{"creationTimestamp", "generation", "uid", "resourceVersion", "managedFields", "selfLink"} {
