@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"path/filepath"
+	"testing"
 	"time"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -121,6 +122,15 @@ func (k crd) list() *unstructured.UnstructuredList {
 	l := &unstructured.UnstructuredList{}
 	l.SetGroupVersionKind(k.gvk.GroupVersion().WithKind(k.gvk.Kind + "List"))
 	return l
+}
+
+// Clear deletes every custom object of a namespace, as the end of the test that
+// made it does.
+func (c *Cluster) Clear(t testing.TB, namespace string) {
+	t.Helper()
+	if err := c.clear(namespace); err != nil {
+		t.Fatal(err)
+	}
 }
 
 // clear deletes every custom object of a namespace. The namespace itself would

@@ -213,6 +213,9 @@ func textOf(t testing.TB, result *mcp.CallToolResult) string {
 // printed and its exit code.
 func shell(t testing.TB, tool string, a args, flags ...string) (stdout []byte, exit int) {
 	t.Helper()
+	if a == nil {
+		a = args{}
+	}
 	raw, err := json.Marshal(a)
 	if err != nil {
 		t.Fatal(err)
