@@ -125,15 +125,18 @@ func (b *builder) pipeline(n int, namespace string, gates, bundles, passages int
 	// Passages of the newest Bundles first: those are the ones that are kept.
 	for made, i := 0, bundles-1; i >= 0 && made < passages; i-- {
 		for s := 0; s < gates && made < passages; s++ {
+			phase := v1alpha1.PassageSucceeded
+			if reached(i) <= s {
+				// What stopped the newest Bundles, if anything did.
+				if n%3 == 2 || s > reached(i) || i < bundles-1 {
+					break
+				}
+				phase = []v1alpha1.PassagePhase{v1alpha1.PassageFailed, v1alpha1.PassageRunning}[n%3]
+			}
 			made++
 			p := &v1alpha1.Passage{ObjectMeta: meta(namespace, passageName(n, s, i), entered(i, s).Add(-time.Minute)),
 				Spec: v1alpha1.PassageSpec{Gate: GateName(n, s), Bundle: bundleName(n, i), Actor: "someone@example.com", Steps: steps()}}
 			p.Labels = map[string]string{v1alpha1.LabelGate: p.Spec.Gate, v1alpha1.LabelBundle: p.Spec.Bundle}
-			phase := v1alpha1.PassageSucceeded
-			if reached(i) <= s {
-				// The one at the edge failed or runs, what is behind it was aborted.
-				phase = []v1alpha1.PassagePhase{v1alpha1.PassageFailed, v1alpha1.PassageRunning, v1alpha1.PassageAborted}[min(s-reached(i)+n%2, 2)]
-			}
 			p.Status = passageStatus(phase, entered(i, s))
 			b.add(p, v1alpha1.KindPassage)
 		}
@@ -155,9 +158,6 @@ func passageStatus(phase v1alpha1.PassagePhase, end metav1.Time) *v1alpha1.Passa
 	case v1alpha1.PassageFailed:
 		last.Phase, last.Reason, last.Message = v1alpha1.StepFailed, "HTTPStatus", "the hook answered 503 Service Unavailable"
 		st.CurrentStep, st.Message = int32(len(st.Steps)-1), last.Message
-	case v1alpha1.PassageAborted:
-		last.Phase = v1alpha1.StepAborted
-		st.CurrentStep, st.Message = int32(len(st.Steps)-1), "aborted"
 	}
 	st.FinishedAt = &end
 	return st
