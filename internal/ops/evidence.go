@@ -211,8 +211,9 @@ func (a evidenceAnswer) answered() bool {
 func (o *Ops) askViews(ctx context.Context, sources []source, b *v1alpha1.Bundle, recorded []*v1alpha1.Passage, consult bool) []evidenceAnswer {
 	out := make([]evidenceAnswer, len(sources))
 	var wg sync.WaitGroup
+	shared := &trails{}
 	for i, s := range sources {
-		wg.Go(func() { out[i] = o.askSource(ctx, s, b, recorded, consult) })
+		wg.Go(func() { out[i] = o.askSource(ctx, s, b, recorded, consult, shared) })
 	}
 	wg.Wait()
 	return out
@@ -220,11 +221,11 @@ func (o *Ops) askViews(ctx context.Context, sources []source, b *v1alpha1.Bundle
 
 // askGate asks through one Gate.
 func (o *Ops) askGate(ctx context.Context, g *v1alpha1.Gate, b *v1alpha1.Bundle, recorded []*v1alpha1.Passage, consult bool) evidenceAnswer {
-	return o.askSource(ctx, viewsOf(nil, b, g, o.FidesServer)[0], b, recorded, consult)
+	return o.askSource(ctx, viewsOf(nil, b, g, o.FidesServer)[0], b, recorded, consult, &trails{})
 }
 
 // askSource asks one evidence server about every image, or says why not.
-func (o *Ops) askSource(ctx context.Context, s source, b *v1alpha1.Bundle, recorded []*v1alpha1.Passage, consult bool) evidenceAnswer {
+func (o *Ops) askSource(ctx context.Context, s source, b *v1alpha1.Bundle, recorded []*v1alpha1.Passage, consult bool, shared *trails) evidenceAnswer {
 	a := evidenceAnswer{gates: s.gates, view: EvidenceView{Server: shownURL(s.server), Environment: s.environment, Gates: []string{}, Artifacts: []ArtifactEvidence{}}}
 	for _, g := range s.gates {
 		a.view.Gates = append(a.view.Gates, g.Name)
@@ -252,7 +253,7 @@ func (o *Ops) askSource(ctx context.Context, s source, b *v1alpha1.Bundle, recor
 		a.incomplete = append(a.incomplete, inc...)
 		return without(status, credentialDetail(s.gates[0], inc))
 	}
-	ask, err := o.dial(s, token)
+	ask, err := o.dial(s, token, shared)
 	if err != nil {
 		return without(ArtifactNotConfigured, mask(err.Error(), token))
 	}

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+	"sync"
 	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -25,16 +26,62 @@ const (
 // asker asks one evidence server about images of one environment.
 type asker struct {
 	client      *fides.Client
+	server      string
 	environment string
 	token       string
+	trails      *trails
 }
 
-func (o *Ops) dial(s source, token string) (*asker, error) {
+func (o *Ops) dial(s source, token string, shared *trails) (*asker, error) {
 	c, err := o.DialFides(fides.Config{BaseURL: s.server, Token: token})
 	if err != nil {
 		return nil, err
 	}
-	return &asker{client: c, environment: s.environment, token: token}, nil
+	return &asker{client: c, server: s.server, environment: s.environment, token: token, trails: shared}, nil
+}
+
+// trails remembers, within one answer, what the trails said: images and
+// environments share trails, and reading the change gate can append to one, so
+// asking twice at once would give each another state of it.
+type trails struct {
+	mu    sync.Mutex
+	known map[string]*trail
+}
+
+// trail is what one trail said. An error stands beside what it left empty.
+type trail struct {
+	once         sync.Once
+	attestations []fides.AttestationHit
+	change       *ChangeRecord
+	approvals    []fides.Approval
+	chain        fides.ChainVerdict
+	verdict      fides.ChangeVerdict
+	err          struct{ attestations, change, approvals, chain, verdict error }
+}
+
+// trail asks a trail everything, once. The change gate comes last, and only
+// when it may be asked: reading it can append to the trail.
+func (k *asker) trail(ctx context.Context, id string, consult bool) *trail {
+	k.trails.mu.Lock()
+	if k.trails.known == nil {
+		k.trails.known = map[string]*trail{}
+	}
+	t := k.trails.known[k.server+" "+id]
+	if t == nil {
+		t = &trail{}
+		k.trails.known[k.server+" "+id] = t
+	}
+	k.trails.mu.Unlock()
+	t.once.Do(func() {
+		t.attestations, t.err.attestations = k.client.SearchAttestations(ctx, fides.AttestationFilter{Trail: id})
+		t.change, t.err.change = k.change(ctx, t.attestations)
+		t.approvals, t.err.approvals = k.client.Approvals(ctx, id)
+		t.chain, t.err.chain = k.client.VerifyChain(ctx, id)
+		if consult {
+			t.verdict, t.err.verdict = k.client.ChangeGate(ctx, id)
+		}
+	})
+	return t
 }
 
 // say is an error as text that may be shown.
@@ -42,8 +89,7 @@ func (k *asker) say(err error) string { return mask(err.Error(), k.token) }
 
 // artifact asks everything about one image. Only when it is on a trail is there
 // more to ask; what a single question leaves open is a concern, and the rest
-// stands. The change gate comes last, and only when it may be asked: reading it
-// can append to the trail.
+// stands.
 func (k *asker) artifact(ctx context.Context, img image, consult bool) ArtifactEvidence {
 	if img.hex == "" {
 		return img.evidence(ArtifactNoDigest, "")
@@ -67,37 +113,30 @@ func (k *asker) artifact(ctx context.Context, img image, consult bool) ArtifactE
 		out.Concerns = append(out.Concerns, Concern{ConcernUnanswered, what + ": " + k.say(err)})
 	}
 	out.Checks = []EvidenceCheck{k.assert(ctx, img), k.allowlist(ctx, img), k.policy(ctx, img, out.Trail)}
-	attestations, err := k.client.SearchAttestations(ctx, fides.AttestationFilter{Trail: out.Trail})
-	if err != nil {
-		open("attestations", err)
-	}
-	listed := err == nil
-	out.attested(attestations, listed)
-	if out.Change, err = k.change(ctx, attestations); err != nil {
-		open("change record", err)
-	}
-	approvals, err := k.client.Approvals(ctx, out.Trail)
-	if err != nil {
-		open("approvals", err)
-	}
-	for _, a := range approvals {
-		out.Approvals = append(out.Approvals, TrailApproval{By: clean(a.ApprovedBy, 120), Kind: clean(a.Kind, 40), Role: clean(a.Role, 40), At: metav1.NewTime(a.CreatedAt)})
-	}
-	chain, err := k.client.VerifyChain(ctx, out.Trail)
-	if err != nil {
-		open("hash chain", err)
-	}
-	out.Chain = chainOf(chain, err, attestations, listed)
-	if consult {
-		vd, err := k.client.ChangeGate(ctx, out.Trail)
-		if err != nil {
-			open("change gate", err)
-			out.Detail = "the change gate could not be asked: " + k.say(err)
-		} else {
-			out.Verdict = cleaned(vd)
+	t := k.trail(ctx, out.Trail, consult)
+	for _, x := range []struct {
+		what string
+		err  error
+	}{{"attestations", t.err.attestations}, {"change record", t.err.change}, {"approvals", t.err.approvals}, {"hash chain", t.err.chain}, {"change gate", t.err.verdict}} {
+		if x.err != nil {
+			open(x.what, x.err)
 		}
 	}
-	out.judge(consult, approvals)
+	listed := t.err.attestations == nil
+	out.attested(t.attestations, listed)
+	out.Change = t.change
+	for _, a := range t.approvals {
+		out.Approvals = append(out.Approvals, TrailApproval{By: clean(a.ApprovedBy, 120), Kind: clean(a.Kind, 40), Role: clean(a.Role, 40), At: metav1.NewTime(a.CreatedAt)})
+	}
+	out.Chain = chainOf(t.chain, t.err.chain, t.attestations, listed)
+	switch {
+	case !consult:
+	case t.err.verdict != nil:
+		out.Detail = "the change gate could not be asked: " + k.say(t.err.verdict)
+	default:
+		out.Verdict = cleaned(t.verdict)
+	}
+	out.judge(consult, t.approvals)
 	return out
 }
 

@@ -144,7 +144,10 @@ func changeRow(art ArtifactEvidence, consult bool) EvidenceCheck {
 	out := EvidenceCheck{Check: CheckChange, Digest: art.Digest}
 	switch vd := art.Verdict; {
 	case art.Status == ArtifactRecorded:
-		out.Result, out.Detail = CheckUnknown, "not asked; the last crossing recorded "+string(vd.Recommendation)
+		out.Result, out.Detail = CheckUnknown, "not asked; the last crossing recorded no verdict"
+		if vd != nil && vd.Recommendation != "" {
+			out.Detail = "not asked; the last crossing recorded " + string(vd.Recommendation)
+		}
 		out.Hold = art.Hold
 	case art.Trail == "":
 		return unasked(CheckChange, art)
