@@ -40,7 +40,8 @@ func (v *view) beaconCause(name string) beaconCause {
 	c := beaconCause{object: hecate(v1alpha1.KindBeacon, v.g.Namespace, name)}
 	b := v.e.beacons[key{Namespace: v.g.Namespace, Name: name}]
 	if b == nil {
-		if v.e.unread[v1alpha1.KindBeacon] {
+		if v.e.unread(v1alpha1.KindBeacon, v.g.Namespace) {
+			c.code = ReasonBeaconUnread
 			c.detail = "Beacon " + name + " could not be read"
 			return c
 		}

@@ -101,7 +101,9 @@ func (c *chain) noBundles(v *view, b Blocker) {
 
 // upstream follows a Bundle through the Gates that it has not cleared.
 func (c *chain) upstream(v *view, b *v1alpha1.Bundle, symptom Link, path []string) {
-	c.add(symptom)
+	if !c.add(symptom) {
+		return // told already, or enough: a lattice of Gates has endless paths
+	}
 	depth := symptom.Depth + 1
 	for _, name := range v.verdicts[b.Name].Missing {
 		object := hecate(v1alpha1.KindGate, v.g.Namespace, name)
@@ -113,7 +115,7 @@ func (c *chain) upstream(v *view, b *v1alpha1.Bundle, symptom Link, path []strin
 		up := c.e.byGate[key{Namespace: v.g.Namespace, Name: name}]
 		if up == nil {
 			c.add(Link{Kind: ChainGateNotFound, Object: object, Depth: depth, Root: true,
-				Detail: fmt.Sprintf("Gate %s waits for %q, which does not exist%s", v.g.Name, name, didYouMean(name, c.e.gateNames(v.g.Namespace)))})
+				Detail: fmt.Sprintf("Gate %s waits for %q, which does not exist%s", v.g.Name, clean(name, 253), didYouMean(name, c.e.gateNames(v.g.Namespace)))})
 			continue
 		}
 		c.gate(c.e.view(up), b, depth, append(slices.Clone(path), name))
@@ -182,6 +184,8 @@ func (c *chain) gate(u *view, b *v1alpha1.Bundle, depth int, path []string) {
 		end(ChainStatusLags, &u.g.Status.Current.EnteredAt, "%s is in %s, and its mark as cleared is not written yet", b.Name, u.g.Name)
 	case len(u.running) > 0:
 		end(ChainCrossing, u.started(u.running[0]), "Gate %s is busy: Passage %s takes %s through it", u.g.Name, u.running[0].Name, u.running[0].Spec.Bundle)
+	case u.wasIn(b):
+		end(ChainSuperseded, nil, "%s was in %s and left it before it cleared: what came after has to be crossed again, or it itself", b.Name, u.g.Name)
 	case u.g.Spec.Auto && u.front() != b:
 		newer := "a newer Bundle"
 		if f := u.front(); f != nil {
@@ -203,6 +207,11 @@ func (v *view) started(p *v1alpha1.Passage) *metav1.Time {
 		return p.Status.StartedAt
 	}
 	return &p.CreationTimestamp
+}
+
+// wasIn says whether the Bundle was in this Gate at some time.
+func (v *view) wasIn(b *v1alpha1.Bundle) bool {
+	return slices.ContainsFunc(v.g.Status.History, func(h v1alpha1.GateEntry) bool { return h.Bundle == b.Name })
 }
 
 // upstreamGates are the Gates that the chain of a Gate visits: those that the

@@ -172,6 +172,7 @@ const (
 	ReasonBeaconManual    = "BeaconManual"
 	ReasonBeaconNotPolled = "BeaconNotPolled"
 	ReasonBeaconEmpty     = "BeaconFoundNothing"
+	ReasonBeaconUnread    = "BeaconUnreadable"
 )
 
 // ChainKind is what a link of the causal chain is. It holds every BlockerKind
@@ -194,6 +195,7 @@ const (
 	ChainBeaconManual  ChainKind = ReasonBeaconManual
 	ChainBeaconNotYet  ChainKind = ReasonBeaconNotPolled
 	ChainBeaconEmpty   ChainKind = ReasonBeaconEmpty
+	ChainBeaconUnread  ChainKind = ReasonBeaconUnread
 )
 
 // ChainKinds lists every kind a link can have: the blockers' and its own.
@@ -209,7 +211,7 @@ var ChainKinds = func() []Meaning[ChainKind] {
 		Meaning[ChainKind]{ChainCrossing, "the Bundle is crossing this Gate right now"},
 		Meaning[ChainKind]{ChainNotAdmitted, "the Gate does not admit Bundles of this Beacon, so it can never clear them"},
 		Meaning[ChainKind]{ChainStatusLags, "the controller has not written what follows from the objects yet"},
-		Meaning[ChainKind]{ChainSuperseded, "the automatic Gate holds a newer Bundle and will not take this one by itself"},
+		Meaning[ChainKind]{ChainSuperseded, "the Gate holds another Bundle and will not take this one by itself"},
 		Meaning[ChainKind]{ChainFluxSuspended, "the Flux object that the crossing waits for is suspended"},
 		Meaning[ChainKind]{ChainBeaconMissing, "the admitted Beacon does not exist"},
 		Meaning[ChainKind]{ChainBeaconSusp, "the Beacon is suspended"},
@@ -217,6 +219,7 @@ var ChainKinds = func() []Meaning[ChainKind] {
 		Meaning[ChainKind]{ChainBeaconManual, "the Beacon only discovers; somebody has to emit"},
 		Meaning[ChainKind]{ChainBeaconNotYet, "the Beacon has not polled yet"},
 		Meaning[ChainKind]{ChainBeaconEmpty, "the Beacon polled and found nothing that matches"},
+		Meaning[ChainKind]{ChainBeaconUnread, "the Beacon could not be read, so it cannot be told"},
 	)
 }()
 

@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	"github.com/hecate-mcp/hecate-mcp/internal/api/v1alpha1"
+	"github.com/hecate-mcp/hecate-mcp/internal/gate"
 )
 
 // Explain answers "why is this Gate not crossing?": one state, every obstacle
@@ -55,7 +56,11 @@ func (o *Ops) ExplainAll(ctx context.Context, namespace string) (troubled []*Exp
 		return nil, 0, nil, err
 	}
 	for _, g := range gates {
-		if x := e.explain(g); x.State != StateIdle {
+		if ctx.Err() != nil {
+			return nil, 0, nil, ctx.Err()
+		}
+		// A Gate whose Bundles nobody could read is not at rest, it is unknown.
+		if x := e.explain(g); x.State != StateIdle || e.unread(v1alpha1.KindBundle, g.Namespace) {
 			troubled = append(troubled, x)
 		} else {
 			resting++
@@ -87,16 +92,17 @@ func (e *estate) explain(g *v1alpha1.Gate) *Explanation {
 	failed := v.lastFailure()
 	if failed != nil {
 		blockers = append(blockers, v.failureObstacle(failed))
-	} else if v.reason() == v1alpha1.GateReasonCrossingFailed && len(v.running) == 0 && front != nil {
-		// The record of the failure is gone, the condition still knows of it.
-		failed = &attempt{bundle: front.Name, at: v.ready.LastTransitionTime, reason: v.ready.Message}
+	} else if failed = v.failedByCondition(); failed != nil {
 		blockers = append(blockers, v.failureObstacle(failed))
 	}
 	crossingFront := front != nil && slices.ContainsFunc(v.running, func(p *v1alpha1.Passage) bool { return p.Spec.Bundle == front.Name })
 	if front != nil && !crossingFront {
 		blockers = append(blockers, v.bundleObstacles(front, v.newer)...)
 	}
-	if len(v.admitted) == 0 && len(v.running) == 0 && !e.unread[v1alpha1.KindBundle] {
+	if b := v.unreadCrossing(); b != nil {
+		blockers = append(blockers, *b)
+	}
+	if len(v.admitted) == 0 && len(v.running) == 0 && !e.unread(v1alpha1.KindBundle, g.Namespace) {
 		blockers = append(blockers, v.noBundles())
 	}
 	if b := v.awaitingRequest(front); b != nil {
@@ -119,6 +125,43 @@ func (e *estate) explain(g *v1alpha1.Gate) *Explanation {
 	}
 	return x
 }
+
+// failedByCondition is the failure that only the Gate's condition still knows
+// of. Its lastTransitionTime does not move with the reason, so it has no time.
+func (v *view) failedByCondition() *attempt {
+	front := v.front()
+	if len(v.running) > 0 || front == nil || !v.g.Spec.Auto {
+		return nil
+	}
+	switch v.reason() {
+	case v1alpha1.GateReasonCrossingFailed:
+		// The condition is about the newest eligible Bundle.
+		if v.verdicts[front.Name].Eligible() && !v.crossedSince(front, front.CreationTimestamp) {
+			return &attempt{bundle: front.Name, reason: v.ready.Message}
+		}
+	case v1alpha1.GateReasonPassageFailed:
+		// No Passage could be created: a quota, a webhook, a right that lacks.
+		if !v.noSteps() && len(v.g.Name) <= gate.MaxLabelLength {
+			return &attempt{bundle: front.Name, reason: "the Gate could not create a Passage: " + v.ready.Message}
+		}
+	}
+	return nil
+}
+
+// unreadCrossing reports a crossing that the Gate's status names while its
+// Passages could not be read.
+func (v *view) unreadCrossing() *Blocker {
+	name := v.g.Status.ActivePassage
+	if name == "" || v.passagesKnown() || v.frozen() {
+		return nil
+	}
+	obj := hecate(v1alpha1.KindPassage, v.g.Namespace, name)
+	return &Blocker{Kind: BlockerStepWaiting, Reason: reasonUnread, Object: &obj,
+		Detail: "Passage " + name + " is in progress, as the Gate's status says; it could not be read"}
+}
+
+// reasonUnread marks a crossing of which nothing but its name is known.
+const reasonUnread = "PassageUnreadable"
 
 // trimHealth leaves out the checkers' details, whose size nobody bounds.
 func trimHealth(h *v1alpha1.Health) *v1alpha1.Health {
@@ -145,7 +188,7 @@ func hasKind(bs []Blocker, kinds ...BlockerKind) bool {
 func (v *view) state(bs []Blocker, failed bool) State {
 	front := v.front()
 	switch {
-	case len(v.running) > 0:
+	case len(v.running) > 0, v.unreadCrossing() != nil:
 		return StateCrossing
 	case failed, hasKind(bs, BlockerVerificationFailed):
 		return StateFailed
@@ -195,7 +238,7 @@ func (v *view) noBundles() Blocker {
 
 // awaitingRequest says that a manual Gate waits to be asked.
 func (v *view) awaitingRequest(front *v1alpha1.Bundle) *Blocker {
-	if v.g.Spec.Auto || front == nil || len(v.running) > 0 || !v.verdicts[front.Name].Eligible() || v.wedged() {
+	if v.g.Spec.Auto || front == nil || len(v.running) > 0 || v.unreadCrossing() != nil || !v.verdicts[front.Name].Eligible() || v.wedged() {
 		return nil
 	}
 	obj := hecate(v1alpha1.KindBundle, front.Namespace, front.Name)
@@ -210,6 +253,9 @@ func (v *view) awaitingRequest(front *v1alpha1.Bundle) *Blocker {
 
 func (v *view) fillCrossing(x *Explanation) {
 	if len(v.running) == 0 {
+		if b := v.unreadCrossing(); b != nil {
+			x.Crossing = &Crossing{Passage: b.Object.Name}
+		}
 		return
 	}
 	p := v.running[0]
@@ -350,7 +396,7 @@ func (v *view) summary(x *Explanation, failed *attempt) string {
 	where := v.g.Namespace + "/" + v.g.Name
 	front := v.front()
 	root := ""
-	if n := len(x.RootCauses); n > 0 && hasKind(x.Blockers, BlockerUpstream) {
+	if n := len(x.RootCauses); n > 0 && x.State != StateCrossing && hasKind(x.Blockers, BlockerUpstream) {
 		last := x.RootCauses[0]
 		for _, r := range x.RootCauses {
 			if r.Depth > last.Depth {
@@ -366,8 +412,18 @@ func (v *view) summary(x *Explanation, failed *attempt) string {
 		switch {
 		case hasKind(x.Blockers, BlockerConcurrent):
 			line = fmt.Sprintf("%s: %d Passages run at once", where, len(v.running))
-		case len(x.Blockers) > 0:
-			line += ": " + first(x.Blockers, BlockerChangeHeld, BlockerStepWaiting, BlockerControllerStale).Detail
+		case x.Crossing.Bundle == "":
+			line = where + ": " + first(x.Blockers, BlockerStepWaiting).Detail
+		default:
+			if b := first(x.Blockers, BlockerChangeHeld, BlockerStepWaiting, BlockerControllerStale); b.Detail != "" {
+				line += ": " + b.Detail
+			}
+			if v.g.Spec.Suspend {
+				line += "; the Gate is suspended and will not record how it ends"
+			}
+		}
+		if front != nil && front.Name != x.Crossing.Bundle {
+			line += fmt.Sprintf("; the newer %s %s", front.Name, v.standing(front))
 		}
 	case StateFailed:
 		if failed == nil {
@@ -402,6 +458,11 @@ func (v *view) summary(x *Explanation, failed *attempt) string {
 	default:
 		line = where + " is at rest: "
 		switch {
+		case v.e.unread(v1alpha1.KindBundle, v.g.Namespace):
+			line = where + ": the Bundles could not be read, so it cannot be told whether anything waits"
+			if n := len(v.g.Status.Eligible); n > 0 {
+				line += fmt.Sprintf("; the Gate's status names %s as eligible", plural(n, "Bundle"))
+			}
 		case x.Current != "":
 			line += x.Current + " is in, nothing newer waits"
 		case hasKind(x.Blockers, BlockerNoBundles):
@@ -434,9 +495,6 @@ func first(bs []Blocker, kinds ...BlockerKind) Blocker {
 				return b
 			}
 		}
-	}
-	if len(kinds) > 0 && len(bs) > 0 && slices.Contains(kinds, BlockerStepWaiting) {
-		return bs[0]
 	}
 	return Blocker{}
 }

@@ -86,7 +86,11 @@ func (v *view) held(b *Blocker, p *v1alpha1.Passage, i int) {
 		if b.Since != nil {
 			until := metav1.NewTime(b.Since.Add(spec.HoldTimeout))
 			b.Until = &until
-			b.Detail += fmt.Sprintf("; it gives up at %s (in %s)", stamp(until), span(until.Sub(v.e.now)))
+			if until.Time.After(v.e.now) {
+				b.Detail += fmt.Sprintf("; it gives up at %s (in %s)", stamp(until), span(until.Sub(v.e.now)))
+			} else {
+				b.Detail += fmt.Sprintf("; it should have given up at %s (%s ago)", stamp(until), span(until.Sub(v.e.now)))
+			}
 		}
 	}
 	b.NextSteps = append(b.NextSteps, NextStep{Tool: "get_evidence", Arguments: map[string]string{"bundle": p.Spec.Bundle, "gate": v.g.Name, "namespace": p.Namespace}, Why: "which controls, waivers and approvals; asking may write to the trail"})

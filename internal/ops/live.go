@@ -3,6 +3,7 @@ package ops
 import (
 	"context"
 	"encoding/json"
+	"fmt"
 	"sync"
 
 	"golang.org/x/sync/errgroup"
@@ -87,10 +88,16 @@ func (o *Ops) lookup(ctx context.Context, e *estate, gates []*v1alpha1.Gate) err
 	var wanted []Object
 	seen := map[Object]bool{}
 	want := func(obj Object) {
-		if !seen[obj] && obj.Name != "" && obj.APIVersion != "" && len(wanted) < maxLookups {
-			seen[obj] = true
-			wanted = append(wanted, obj)
+		if seen[obj] || obj.Name == "" || obj.APIVersion == "" {
+			return
 		}
+		seen[obj] = true
+		if len(wanted) == maxLookups {
+			e.incomplete = append(e.incomplete, Incomplete{Code: SourceInternal, Object: obj,
+				Detail: fmt.Sprintf("not looked up: at most %d objects are, in one answer; ask for the Gate by name", maxLookups)})
+			return
+		}
+		wanted = append(wanted, obj)
 	}
 	for _, g := range gates {
 		v := e.view(g)
@@ -182,6 +189,9 @@ func (o *Ops) lookupCanaries(ctx context.Context, e *estate, namespace string) e
 		}
 		e.incomplete = append(e.incomplete, incomplete(err, Object{APIVersion: canaryVersion, Kind: "Canary", Namespace: namespace}))
 		e.sortIncomplete()
+		for _, w := range wanted {
+			e.live[w] = liveObject{code: sourceCode(err)}
+		}
 		return nil
 	}
 	for _, u := range l.Items {

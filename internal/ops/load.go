@@ -36,9 +36,10 @@ type estate struct {
 	passages map[key][]*v1alpha1.Passage
 	// read says for which Gates the Passages were read.
 	read map[key]bool
-	// unread names the kinds that could not be read: nothing may be concluded
-	// from their absence.
-	unread map[string]bool
+	// kindsUnread names the kinds that could not be read, narrowed those that
+	// were read in one namespace only: see unread.
+	kindsUnread map[string]bool
+	narrowed    map[string]string
 	// live holds what was looked up beside the four kinds.
 	live map[Object]liveObject
 	// holds is what the evidence server adds to a recorded hold, by Passage.
@@ -58,9 +59,16 @@ func newEstate(now time.Time) *estate {
 	return &estate{
 		now: now, byGate: map[key]*v1alpha1.Gate{}, bundles: map[string][]*v1alpha1.Bundle{},
 		byBundle: map[key]*v1alpha1.Bundle{}, beacons: map[key]*v1alpha1.Beacon{},
-		passages: map[key][]*v1alpha1.Passage{}, read: map[key]bool{}, unread: map[string]bool{},
+		passages: map[key][]*v1alpha1.Passage{}, read: map[key]bool{}, kindsUnread: map[string]bool{}, narrowed: map[string]string{},
 		live: map[Object]liveObject{}, holds: map[string]Hold{},
 	}
+}
+
+// unread says that objects of a kind may exist in a namespace without having
+// been read: nothing may be concluded from their absence.
+func (e *estate) unread(kind, namespace string) bool {
+	only, narrowed := e.narrowed[kind]
+	return e.kindsUnread[kind] || (narrowed && only != namespace)
 }
 
 func (e *estate) addGates(gs []v1alpha1.Gate) {
@@ -231,6 +239,7 @@ func (o *Ops) load(ctx context.Context, namespace string, mode passageMode) (*es
 				mu.Lock()
 				e.incomplete = append(e.incomplete, Incomplete{Code: SourceForbidden, Object: hecate(kind, "", ""),
 					Detail: "not allowed to list over all namespaces; the answer covers namespace " + o.DefaultNamespace})
+				e.narrowed[kind] = o.DefaultNamespace
 				mu.Unlock()
 				err = f(ctx, o.DefaultNamespace)
 			}
@@ -239,7 +248,7 @@ func (o *Ops) load(ctx context.Context, namespace string, mode passageMode) (*es
 			}
 			mu.Lock()
 			defer mu.Unlock()
-			e.unread[kind] = true
+			e.kindsUnread[kind] = true
 			e.incomplete = append(e.incomplete, incomplete(err, hecate(kind, namespace, "")))
 			return nil
 		})
@@ -273,9 +282,9 @@ func (o *Ops) load(ctx context.Context, namespace string, mode passageMode) (*es
 	if err := eg.Wait(); err != nil {
 		return nil, err
 	}
-	if mode == allPassages && !e.unread[v1alpha1.KindPassage] {
+	if mode == allPassages {
 		for k := range e.byGate {
-			e.read[k] = true
+			e.read[k] = !e.unread(v1alpha1.KindPassage, k.Namespace)
 		}
 	}
 	e.sortIncomplete()
@@ -301,7 +310,7 @@ func (o *Ops) readPassages(ctx context.Context, e *estate, gates []*v1alpha1.Gat
 				if ctx.Err() != nil {
 					return err
 				}
-				e.unread[v1alpha1.KindPassage] = true
+				e.kindsUnread[v1alpha1.KindPassage] = true
 				e.incomplete = append(e.incomplete, incomplete(err, hecate(v1alpha1.KindPassage, g.Namespace, "")))
 				return nil
 			}

@@ -29,19 +29,19 @@ var secretShape = []*regexp.Regexp{
 	regexp.MustCompile(`\bfides_[0-9a-f]{6,}_[0-9a-f]{16,}\b`),                      // Fides
 	regexp.MustCompile(`\bsk-[A-Za-z0-9_-]{20,}`),                                   // several
 	regexp.MustCompile(`(?i)\b(bearer|basic)\s+[A-Za-z0-9+/_.=~-]{8,}`),             // headers
-	regexp.MustCompile(`(?i)([?&;]|\b)(token|access_token|api_key|apikey|password|passwd|secret|sig|signature|x-amz-signature|x-amz-credential|x-amz-security-token)=[^\s&"']+`),
+	regexp.MustCompile(`(?i)\b(token|access_token|refresh_token|api[_-]?key|password|passwd|client_secret|secret|sig|signature|x-amz-signature|x-amz-credential|x-amz-security-token)("?\s*[=:]\s*"?)[^\s&"',;]+`),
 }
 
 // urlCredentials finds user information in a URL.
-var urlCredentials = regexp.MustCompile(`([A-Za-z][A-Za-z0-9+.-]*://)[^/\s@"']+@`)
+var urlCredentials = regexp.MustCompile(`([A-Za-z][A-Za-z0-9+.-]*://)[^/\s"']*@`)
 
 // maskText masks what looks like a secret inside a text: credentials of URLs,
-// tokens by their shape, values behind key= .
+// tokens by their shape, values behind key= and key: .
 func maskText(s string) string {
 	s = urlCredentials.ReplaceAllString(s, "${1}"+Masked+"@")
 	for i, re := range secretShape {
 		if i == len(secretShape)-1 {
-			s = re.ReplaceAllString(s, "${1}${2}="+Masked)
+			s = re.ReplaceAllString(s, "${1}${2}"+Masked)
 			continue
 		}
 		s = re.ReplaceAllString(s, Masked)

@@ -33,6 +33,10 @@ func distance(a, b string) int {
 	if strings.Contains(b, a) {
 		return 0
 	}
+	// Names are at most 253 characters; what is longer is no name.
+	if len(a) > 253 || len(b) > 253 {
+		return max(len(a), len(b))
+	}
 	row := make([]int, len(b)+1)
 	for j := range row {
 		row[j] = j

@@ -70,8 +70,13 @@ func (v *view) gateObstacles() []Blocker {
 		add(Blocker{Kind: BlockerNameTooLong, Detail: fmt.Sprintf("the name has %d characters; a label value has at most %d, so its Passages cannot carry %s", len(g.Name), gate.MaxLabelLength, v1alpha1.LabelGate),
 			Fix: "recreate the Gate under a shorter name"})
 	}
-	if v.window.Code == gate.InvalidWindow {
-		add(Blocker{Kind: BlockerInvalidWindow, Detail: v.window.Reason, Fix: fmt.Sprintf("correct spec.windows[%d]", v.window.Index)})
+	// Every window is looked at: evaluation stops at an open deny window, and
+	// what is malformed behind it never resolves by waiting.
+	for i, w := range g.Spec.Windows {
+		if err := gate.CheckWindow(w); err != nil {
+			add(Blocker{Kind: BlockerInvalidWindow, Detail: clean(fmt.Sprintf("windows[%d] is invalid: %v", i, err), 300), Fix: fmt.Sprintf("correct spec.windows[%d]", i)})
+			break
+		}
 	}
 	out = append(out, v.missingNames()...)
 	out = append(out, v.verificationObstacle()...)
@@ -99,7 +104,7 @@ func (v *view) missingNames() []Blocker {
 		out = append(out, Blocker{Kind: BlockerNotFound, Detail: detail, Object: &obj})
 	}
 	st := &v.g.Status
-	bundlesKnown := !v.e.unread[v1alpha1.KindBundle]
+	bundlesKnown := !v.e.unread(v1alpha1.KindBundle, v.g.Namespace)
 	if c := st.Current; c != nil && v.current == nil && bundlesKnown {
 		missing(v1alpha1.KindBundle, c.Bundle, "status.current names Bundle "+c.Bundle+", which no longer exists; what is newer than it cannot be told")
 	}
@@ -107,6 +112,7 @@ func (v *view) missingNames() []Blocker {
 		for _, name := range st.Eligible {
 			if v.e.byBundle[key{Namespace: v.g.Namespace, Name: name}] == nil {
 				missing(v1alpha1.KindBundle, name, "status.eligible names Bundle "+name+", which no longer exists")
+				break // one says it: the list is from before they went
 			}
 		}
 	}
@@ -117,7 +123,9 @@ func (v *view) missingNames() []Blocker {
 }
 
 // passagesKnown says whether this Gate's Passages were read.
-func (v *view) passagesKnown() bool { return v.e.read[v.key] && !v.e.unread[v1alpha1.KindPassage] }
+func (v *view) passagesKnown() bool {
+	return v.e.read[v.key] && !v.e.unread(v1alpha1.KindPassage, v.g.Namespace)
+}
 
 func (v *view) passage(name string) *v1alpha1.Passage {
 	for _, p := range v.e.passages[v.key] {
@@ -134,15 +142,8 @@ func (v *view) verificationObstacle() []Blocker {
 		return nil
 	}
 	b := Blocker{Object: &ver.object}
-	bundle := ""
-	if c := v.g.Status.Current; c != nil {
-		bundle, b.Since = c.Bundle, &c.EnteredAt
-	} else if len(v.finished) > 0 {
-		bundle, b.Since = v.finished[0].Spec.Bundle, ptr(v.finished[0].Ended())
-	}
-	if bundle != "" {
-		b.Bundles = []string{bundle}
-	}
+	bundle := ver.bundle
+	b.Bundles, b.Since = []string{bundle}, &ver.since
 	said := ""
 	if v.reason() == v1alpha1.GateReasonVerifying {
 		said = ": " + clean(v.ready.Message, 200)
@@ -159,6 +160,10 @@ func (v *view) verificationObstacle() []Blocker {
 	case ver.failed:
 		b.Kind = BlockerVerificationFailed
 		b.Detail = fmt.Sprintf("%s crossed, but its verification failed%s; it does not clear this Gate", bundle, said)
+	case ver.lost:
+		b.Kind, b.Reason = BlockerVerifying, "Lost"
+		b.Detail = fmt.Sprintf("%s crossed but was not verified before a later crossing ended; the controller looks at the newest one only, so it will not clear by itself", bundle)
+		b.Fix = "cross it again"
 	default:
 		b.Kind = BlockerVerifying
 		b.Detail = fmt.Sprintf("%s crossed and is being verified%s", bundle, said)
@@ -198,6 +203,7 @@ func (v *view) recordingObstacles() []Blocker {
 				Detail: fmt.Sprintf("Passage %s of %s ended %s, and the Gate has not recorded it", p.Name, p.Spec.Bundle, p.Phase())})
 		}
 	}
+	out = append(out, v.lostOutcomes()...)
 	if why, since := v.stale(stalled); why != "" {
 		out = append(out, Blocker{Kind: BlockerControllerStale, Object: &self, Since: since, Detail: why,
 			Fix: "check that the Hecate controller runs and reconciles this Gate"})
@@ -218,6 +224,31 @@ func (v *view) recordingObstacles() []Blocker {
 		out = append(out, Blocker{Kind: BlockerUnlabelled, Object: &obj, Bundles: []string{p.Spec.Bundle}, Since: &p.CreationTimestamp, Detail: detail,
 			Fix: "open Passages with their labels, as `hecate promote` does"})
 		break // the newest says it all
+	}
+	return out
+}
+
+// lostOutcomes are successes that the Gate will never record: the controller
+// looks at the newest finished Passage only, so what ended before it in the
+// same moment, or while the Gate recorded nothing, is in the environment and
+// nowhere else.
+func (v *view) lostOutcomes() []Blocker {
+	var out []Blocker
+	for i, p := range v.finished {
+		if i == 0 || p.Phase() != v1alpha1.PassageSucceeded || v.recorded(p) {
+			continue
+		}
+		ended, obj := p.Ended(), v.passageObject(p)
+		if c := v.g.Status.Current; c != nil && ended.Before(&c.EnteredAt) {
+			continue // what entered since is what the environment holds
+		}
+		if !v.frozen() && v.e.now.Sub(ended.Time) <= lag {
+			continue
+		}
+		out = append(out, Blocker{Kind: BlockerOutcomeUnrecorded, Object: &obj, Bundles: []string{p.Spec.Bundle}, Since: &ended, Reason: string(p.Phase()),
+			Detail: fmt.Sprintf("Passage %s took %s in, and the Gate will never record it: the controller looks at the newest finished Passage only, which is %s", p.Name, p.Spec.Bundle, v.finished[0].Name),
+			Fix:    "cross it again, so that it is recorded"})
+		break // the newest lost one is what the environment holds
 	}
 	return out
 }
@@ -289,7 +320,7 @@ func edited(m *metav1.ObjectMeta) *metav1.Time {
 // contradicts compares status.eligible with what follows from the Bundles, and
 // says when the newest of the differences came about.
 func (v *view) contradicts() (bool, *metav1.Time) {
-	if v.frozen() || v.e.unread[v1alpha1.KindBundle] || v.g.Status.ObservedGeneration < v.g.Generation {
+	if v.frozen() || v.e.unread(v1alpha1.KindBundle, v.g.Namespace) || v.g.Status.ObservedGeneration < v.g.Generation {
 		return false, nil
 	}
 	said := map[string]bool{}
@@ -373,7 +404,11 @@ func (v *view) runningObstacles() []Blocker {
 	if len(v.running) > 1 {
 		b := Blocker{Kind: BlockerConcurrent, Since: &v.running[len(v.running)-2].CreationTimestamp, Fix: "abort all but one"}
 		var say []string
-		for _, p := range v.running {
+		for i, p := range v.running {
+			if i == MaxNames {
+				say = append(say, fmt.Sprintf("and %d more", len(v.running)-i))
+				break
+			}
 			b.Objects = append(b.Objects, v.passageObject(p))
 			say = append(say, p.Name+" ("+p.Spec.Bundle+")")
 			if !slices.Contains(b.Bundles, p.Spec.Bundle) {
@@ -408,6 +443,7 @@ func waitingStep(p *v1alpha1.Passage) (int, *v1alpha1.StepStatus) {
 }
 
 func stepName(i int, uses, as string) string {
+	uses, as = clean(uses, 80), clean(as, 80)
 	if as != "" && as != uses {
 		return fmt.Sprintf("steps[%d] %s (%s)", i, uses, as)
 	}
@@ -423,6 +459,9 @@ func (v *view) stepObstacle(p *v1alpha1.Passage) *Blocker {
 	b := &Blocker{Kind: BlockerStepWaiting, Object: &obj, Bundles: []string{p.Spec.Bundle}, Since: st.StartedAt, Step: stepName(i, st.Uses, st.As),
 		Attempts: st.Attempts, NextSteps: []NextStep{getPassage(p)},
 		Detail: fmt.Sprintf("%s waits%s: %s", st.Uses, v.waited(st.StartedAt), clean(st.Message, 300))}
+	if p.Spec.Abort {
+		b.Detail = "its abort has been asked for and not taken up yet; " + b.Detail
+	}
 	if st.Uses == stepEvidence && p.Status.Evidence != nil && p.Status.Evidence.Verdict == verdictHold {
 		v.held(b, p, i)
 		return b
@@ -503,9 +542,13 @@ func (v *view) bundleObstacles(b *v1alpha1.Bundle, others []*v1alpha1.Bundle) []
 		return names(bs)
 	}
 	if len(verdict.Missing) > 0 {
-		bl := Blocker{Kind: BlockerUpstream, Object: &self, Detail: fmt.Sprintf("%s has not cleared %s", b.Name, strings.Join(verdict.Missing, ", "))}
+		bl := Blocker{Kind: BlockerUpstream, Object: &self, Detail: clean(fmt.Sprintf("%s has not cleared %s", b.Name, strings.Join(verdict.Missing, ", ")), 300)}
 		bl.Bundles, bl.MoreBundles = with(func(o gate.Verdict) bool { return len(o.Missing) > 0 })
-		for _, m := range verdict.Missing {
+		for i, m := range verdict.Missing {
+			if i == MaxNames {
+				break
+			}
+			m = clean(m, 253)
 			obj := hecate(v1alpha1.KindGate, v.g.Namespace, m)
 			bl.Objects = append(bl.Objects, obj)
 			if v.e.byGate[key{Namespace: v.g.Namespace, Name: m}] != nil {
@@ -532,7 +575,7 @@ func (v *view) bundleObstacles(b *v1alpha1.Bundle, others []*v1alpha1.Bundle) []
 		out = append(out, bl)
 	}
 	if len(v.g.Spec.Windows) > 0 && !v.window.Open && v.window.Code != gate.InvalidWindow {
-		bl := Blocker{Kind: BlockerWindowClosed, Object: &self, Reason: string(v.window.Code), Detail: v.window.Reason, Bundles: []string{b.Name},
+		bl := Blocker{Kind: BlockerWindowClosed, Object: &self, Reason: string(v.window.Code), Detail: clean(v.window.Reason, 300), Bundles: []string{b.Name},
 			OpensAt: kubeTime(v.window.NextOpen), Until: kubeTime(v.window.Until)}
 		if v.window.Window != nil && v.window.Window.Deny {
 			bl.Detail += fmt.Sprintf(" (spec.windows[%d])", v.window.Index)
@@ -561,13 +604,17 @@ func (v *view) failureObstacle(a *attempt) Blocker {
 	if a.passage == "" {
 		obj = hecate(v1alpha1.KindBundle, v.g.Namespace, a.bundle)
 	}
-	b := Blocker{Kind: BlockerPassageFail, Object: &obj, Bundles: []string{a.bundle}, Since: &a.at}
+	b := Blocker{Kind: BlockerPassageFail, Object: &obj, Bundles: []string{a.bundle}}
+	when := ""
+	if !a.at.IsZero() {
+		b.Since, when = &a.at, " at "+stamp(a.at)
+	}
 	message := clean(a.reason, 300)
 	if a.aborted {
 		b.Kind = BlockerPassageAborted
-		b.Detail = fmt.Sprintf("the crossing of %s was aborted at %s", a.bundle, stamp(a.at))
+		b.Detail = fmt.Sprintf("the crossing of %s was aborted%s", a.bundle, when)
 	} else {
-		b.Detail = fmt.Sprintf("the crossing of %s failed at %s: %s", a.bundle, stamp(a.at), message)
+		b.Detail = fmt.Sprintf("the crossing of %s failed%s: %s", a.bundle, when, message)
 	}
 	if p := a.object; p != nil {
 		b.NextSteps = append(b.NextSteps, getPassage(p))
@@ -582,7 +629,12 @@ func (v *view) failureObstacle(a *attempt) Blocker {
 		b.Detail += " (the Passage is gone; this is from the Bundle's record)"
 	}
 	again := "asks for the crossing again"
-	if v.g.Spec.Auto {
+	rollback := slices.ContainsFunc(v.older, func(o *v1alpha1.Bundle) bool { return o.Name == a.bundle })
+	switch {
+	case rollback:
+		b.Detail += fmt.Sprintf("; it was a rollback, %s stays current", v.g.Status.Current.Bundle)
+		again = "asks for the rollback again: not the way forward"
+	case v.g.Spec.Auto:
 		b.Detail += "; the Gate will not retry it by itself"
 		again = "asks for it again: an automatic Gate does not retry by itself"
 	}
@@ -595,6 +647,12 @@ func (v *view) failureObstacle(a *attempt) Blocker {
 // mayAskAgain says whether asking for the Bundle could be answered with yes:
 // a command that is refused at once helps nobody.
 func (v *view) mayAskAgain(b *v1alpha1.Bundle) bool {
+	if len(v.g.Name) > gate.MaxLabelLength || len(b.Name) > gate.MaxLabelLength || !v.passagesKnown() {
+		return false
+	}
+	if len(v.finished) > 0 && v.finished[0].Spec.Bundle == b.Name && v.finished[0].Phase() == v1alpha1.PassageSucceeded && !v.recorded(v.finished[0]) {
+		return false // it is in; the Gate has yet to say so
+	}
 	return v.verdicts[b.Name].Eligible() && len(v.running) == 0 && !v.frozen() && !v.noSteps() && v.window.Open && !v.wedged()
 }
 

@@ -35,6 +35,9 @@ func (o *Ops) Overview(ctx context.Context, namespace string) (*Board, error) {
 	}
 	b := &Board{Rows: make([]GateRow, 0, len(e.gates)), Incomplete: e.incomplete}
 	for i := range e.gates {
+		if ctx.Err() != nil {
+			return nil, ctx.Err()
+		}
 		x := e.explain(&e.gates[i])
 		row := GateRow{Gate: x.Gate, Namespace: x.Namespace, State: x.State, Current: x.Current, Eligible: len(x.Eligible) + x.Omitted["eligible"], Summary: clean(x.Summary, 160)}
 		if x.Health != nil {

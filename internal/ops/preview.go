@@ -50,7 +50,7 @@ func (o *Ops) Preview(ctx context.Context, q PreviewQuery) (*Preview, error) {
 	}
 	p.Refusals = v.refusals(b)
 	p.Incomplete = append(append(p.Incomplete, e.incomplete...), asked.incomplete...)
-	known := b != nil && v.passagesKnown() && !e.unread[v1alpha1.KindBundle]
+	known := b != nil && v.passagesKnown() && !e.unread(v1alpha1.KindBundle, g.Namespace)
 	p.Verdict = verdictOf(p.Refusals, p.Evidence, known)
 	p.WouldCross = p.Verdict == PreviewCrosses
 	p.Warnings = v.promotionWarnings(b, p.Evidence, asked.view.Artifacts)
@@ -97,7 +97,7 @@ func (e *estate) bundle(namespace, name string) (*v1alpha1.Bundle, error) {
 	case len(found) > 1:
 		slices.SortFunc(found, func(a, b Object) int { return strings.Compare(a.Namespace, b.Namespace) })
 		return nil, &AmbiguousError{Kind: v1alpha1.KindBundle, Name: name, Candidates: found}
-	case e.unread[v1alpha1.KindBundle]:
+	case e.unread(v1alpha1.KindBundle, namespace):
 		return nil, nil
 	}
 	return nil, &NotFoundError{Object: hecate(v1alpha1.KindBundle, namespace, name), Candidates: nearest(name, all, MaxNames)}
@@ -131,7 +131,7 @@ func (v *view) refusals(b *v1alpha1.Bundle) []Refusal {
 	}
 	blockers := v.gateObstacles()
 	switch {
-	case b == nil && !v.e.unread[v1alpha1.KindBundle]:
+	case b == nil && !v.e.unread(v1alpha1.KindBundle, v.g.Namespace):
 		out = append(out, Refusal{Reason: RefusedNoBundle, Detail: "no Bundle from any admitted Beacon", Object: &self})
 	case b == nil:
 	default:

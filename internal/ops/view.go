@@ -46,6 +46,12 @@ type verification struct {
 	wedged  bool
 	object  Object
 	unknown string // name of a verifier that is not registered
+	// bundle is what is being verified, since when.
+	bundle string
+	since  metav1.Time
+	// lost: a later crossing ended since, and only the newest one is looked at,
+	// so this Bundle will not clear by itself any more.
+	lost bool
 }
 
 func (e *estate) view(g *v1alpha1.Gate) *view {
@@ -140,8 +146,14 @@ func (v *view) verify() verification {
 		at := v.cleared(v.current)
 		return at == nil || at.Before(&c.EnteredAt)
 	}()
-	unrecorded := len(v.finished) > 0 && v.finished[0].Status.Phase == v1alpha1.PassageSucceeded && !v.recorded(v.finished[0])
-	if !unverified && !unrecorded && v.reason() != v1alpha1.GateReasonVerifying {
+	unrecorded := !v.frozen() && len(v.finished) > 0 && v.finished[0].Phase() == v1alpha1.PassageSucceeded && !v.recorded(v.finished[0])
+	switch {
+	case unrecorded:
+		out.bundle, out.since = v.finished[0].Spec.Bundle, v.finished[0].Ended()
+	case c != nil && (unverified || v.reason() == v1alpha1.GateReasonVerifying):
+		out.bundle, out.since = c.Bundle, c.EnteredAt
+		out.lost = len(v.finished) > 0 && v.finished[0].Name != c.Passage && c.EnteredAt.Time.Before(v.finished[0].Ended().Time)
+	default:
 		return out
 	}
 	out.pending = true
@@ -158,7 +170,8 @@ func (v *view) verify() verification {
 		}
 		out.object = canary
 		switch {
-		case !live.found && live.code == SourceNotFound:
+		case !live.found && (live.code == SourceNotFound || live.code == SourceNotInstalled):
+			// Without the kind there is no Canary either.
 			out.wedged = true
 			return out
 		case live.phase == "Failed":
@@ -181,7 +194,7 @@ func (v *view) recorded(p *v1alpha1.Passage) bool {
 				return true
 			}
 		}
-		return b == nil && !v.e.unread[v1alpha1.KindBundle] // nothing is ever recorded then
+		return b == nil && !v.e.unread(v1alpha1.KindBundle, v.g.Namespace) // nothing is ever recorded then
 	}
 	if b == nil {
 		return true
@@ -220,7 +233,8 @@ func (v *view) lastFailure() *attempt {
 			last = &a
 		}
 	}
-	for _, p := range v.e.passages[v.key] {
+	// An unlabelled Passage is not the Gate's: the controller does not see it.
+	for _, p := range v.finished {
 		if ph := p.Phase(); ph == v1alpha1.PassageFailed || ph == v1alpha1.PassageAborted {
 			take(attempt{bundle: p.Spec.Bundle, passage: p.Name, at: p.Ended(), aborted: ph == v1alpha1.PassageAborted,
 				reason: p.Status.Message, object: p})
@@ -267,12 +281,25 @@ func (v *view) failureOf(b *v1alpha1.Bundle) *attempt {
 				reason: p.Status.Message, object: p}
 		}
 	}
-	if last != nil {
-		if at := v.cleared(b); at != nil && !at.Before(&last.at) {
-			return nil
-		}
+	if last != nil && v.crossedSince(b, last.at) {
+		return nil
 	}
 	return last
+}
+
+// crossedSince says whether the Bundle went through this Gate at or after a
+// moment: by its mark, by what the Gate holds, or by a Passage.
+func (v *view) crossedSince(b *v1alpha1.Bundle, t metav1.Time) bool {
+	if at := v.cleared(b); at != nil && !at.Before(&t) {
+		return true
+	}
+	if c := v.g.Status.Current; c != nil && c.Bundle == b.Name && !c.EnteredAt.Before(&t) {
+		return true
+	}
+	return slices.ContainsFunc(v.finished, func(p *v1alpha1.Passage) bool {
+		at := p.Ended()
+		return p.Spec.Bundle == b.Name && p.Phase() == v1alpha1.PassageSucceeded && !at.Before(&t)
+	})
 }
 
 // messageAborted is what the controller writes as the message of an aborted
@@ -306,7 +333,7 @@ func (v *view) succeededSince(a *attempt) bool {
 	if c := v.g.Status.Current; c != nil && after(c.EnteredAt, c.Bundle) {
 		return true
 	}
-	for _, p := range v.e.passages[v.key] {
+	for _, p := range v.finished {
 		if p.Phase() == v1alpha1.PassageSucceeded && after(p.Ended(), p.Spec.Bundle) {
 			return true
 		}

@@ -108,12 +108,23 @@ var explainGate = New(About{
 		out.Gates = append(out.Gates, b)
 	}
 	out.Summary = stateCounts(counts, page.Total, resting)
-	if len(page.Items) > 0 {
-		x := page.Items[0]
+	if x := mostUrgent(page.Items); x != nil {
 		out.NextSteps = []ops.NextStep{{Tool: "explain_gate", Arguments: map[string]string{"gate": x.Gate, "namespace": x.Namespace}, Why: "one Gate in full"}}
 	}
 	return out, nil
 }, textExplain)
+
+// mostUrgent is the Gate to look at first: what failed, then what is blocked.
+func mostUrgent(xs []*ops.Explanation) *ops.Explanation {
+	for _, state := range []ops.State{ops.StateFailed, ops.StateBlocked, ops.StateCrossing, ops.StateReady} {
+		for _, x := range xs {
+			if x.State == state {
+				return x
+			}
+		}
+	}
+	return nil
+}
 
 func stateCounts(counts map[ops.State]int, troubled, resting int) string {
 	var say []string

@@ -351,6 +351,7 @@ func TestBadArguments(t *testing.T) {
 			{"invalid UTF-8", "{\"namespace\":\"\xff\"}", "UTF-8"},
 			{"a large object", with("namespace", strings.Repeat("x", maxArguments)), "bytes"},
 			{"two values", `{} {}`, "JSON"},
+			{"a key twice", `{"namespace":"a","namespace":"b"}`, "twice"},
 		}
 		for name, p := range schema.Properties {
 			switch p["type"] {

@@ -65,6 +65,9 @@ func (t Tool) validate(args json.RawMessage) *Error {
 	if err != nil {
 		return invalid("the arguments are not JSON: %v", err)
 	}
+	if twice := duplicateKey(args); twice != "" {
+		return invalid("argument %s is given twice", quote(twice))
+	}
 	object, ok := doc.(map[string]any)
 	if !ok {
 		e := invalid("the arguments have to be a JSON object")
@@ -86,6 +89,40 @@ func (t Tool) validate(args json.RawMessage) *Error {
 		}
 	}
 	return nil
+}
+
+// duplicateKey is the first key that stands twice at the top of a JSON object:
+// a decoder would take the last one in silence.
+func duplicateKey(args json.RawMessage) string {
+	d := json.NewDecoder(bytes.NewReader(args))
+	seen := map[string]bool{}
+	for depth := 0; ; {
+		t, err := d.Token()
+		if err != nil {
+			return ""
+		}
+		switch t := t.(type) {
+		case json.Delim:
+			if t == '{' || t == '[' {
+				depth++
+			} else {
+				depth--
+			}
+		case string:
+			if depth != 1 {
+				continue
+			}
+			if seen[t] {
+				return t
+			}
+			seen[t] = true
+			// The value belongs to the key.
+			var value json.RawMessage
+			if err := d.Decode(&value); err != nil {
+				return ""
+			}
+		}
+	}
 }
 
 func sorted(m map[string]any) []string {
