@@ -55,7 +55,7 @@ type trail struct {
 	change       *ChangeRecord
 	approvals    []fides.Approval
 	chain        fides.ChainVerdict
-	verdict      fides.ChangeVerdict
+	verdict      *fides.ChangeVerdict // text cleaned; shared, never written to
 	err          struct{ attestations, change, approvals, chain, verdict error }
 }
 
@@ -78,7 +78,10 @@ func (k *asker) trail(ctx context.Context, id string, consult bool) *trail {
 		t.approvals, t.err.approvals = k.client.Approvals(ctx, id)
 		t.chain, t.err.chain = k.client.VerifyChain(ctx, id)
 		if consult {
-			t.verdict, t.err.verdict = k.client.ChangeGate(ctx, id)
+			var vd fides.ChangeVerdict
+			if vd, t.err.verdict = k.client.ChangeGate(ctx, id); t.err.verdict == nil {
+				t.verdict = cleaned(vd)
+			}
 		}
 	})
 	return t
@@ -134,7 +137,7 @@ func (k *asker) artifact(ctx context.Context, img image, consult bool) ArtifactE
 	case t.err.verdict != nil:
 		out.Detail = "the change gate could not be asked: " + k.say(t.err.verdict)
 	default:
-		out.Verdict = cleaned(t.verdict)
+		out.Verdict = t.verdict
 	}
 	out.judge(consult, t.approvals)
 	return out
