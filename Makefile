@@ -9,7 +9,7 @@ build: ## the binary
 
 test: ## everything that needs Go and git only
 	$(GO) vet ./...
-	$(GO) test ./...
+	$(GO) test ./cmd/... ./internal/... ./examples/... ./test/estate/...
 
 test-race: ## the same under the race detector (needs a C compiler)
 	$(GO) test -race ./internal/... ./cmd/... ./examples/...
@@ -17,7 +17,7 @@ test-race: ## the same under the race detector (needs a C compiler)
 include test/controlplane.mk
 
 test-cluster: control-plane ## against a real kube-apiserver; the first build takes about ten minutes
-	HECATE_MCP_REQUIRE_CLUSTER=1 $(GO) test -count=1 ./test/...
+	HECATE_MCP_REQUIRE_CLUSTER=1 $(GO) test -count=1 -p 1 ./test/...
 
 test-clients: build ## against MCP clients that nobody here wrote (npm)
 	test/clients/run.sh $(BIN) --demo
@@ -31,7 +31,7 @@ generate: ## deep copies, CRDs and schemas from the code
 	$(GO) run ./cmd/hecate-mcp schema --dir schemas
 
 bench: control-plane ## ratios and counts, printed side by side
-	$(GO) test -run '^$$' -bench . -benchtime 3x ./internal/... ./test/...
+	$(GO) test -p 1 -run '^$$' -bench . -benchtime 3x ./test/bench/...
 
 demo: ## why is production stuck, on the embedded estate
 	$(GO) run ./cmd/hecate-mcp call explain_gate --demo --arg gate=production

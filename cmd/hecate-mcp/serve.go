@@ -5,6 +5,7 @@ import (
 	"os"
 
 	"github.com/spf13/cobra"
+	"k8s.io/klog/v2"
 
 	"github.com/hecate-mcp/hecate-mcp/internal/server"
 	"github.com/hecate-mcp/hecate-mcp/internal/tools"
@@ -31,6 +32,8 @@ func (a *app) serveCommand() *cobra.Command {
 		if *transport != "stdio" && *transport != "http" {
 			return fmt.Errorf("--transport %q: valid are stdio, http", *transport)
 		}
+		// client-go logs through klog, past everything else.
+		klog.SetSlogLogger(log)
 		env, err := a.environment(cmd.Context())
 		if err != nil {
 			return err

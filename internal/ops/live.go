@@ -163,6 +163,9 @@ func (o *Ops) lookupCanaries(ctx context.Context, e *estate, namespace string) e
 	pending := false
 	var wanted []Object
 	for i := range e.gates {
+		if len(e.gates[i].Spec.Verify) == 0 {
+			continue // a view of each Gate of a board is half of what the rules cost
+		}
 		v := e.view(&e.gates[i])
 		if !v.verification.pending {
 			continue

@@ -43,11 +43,15 @@ type BundleHold struct {
 // cannot be read makes the answer incomplete.
 func (o *Ops) BundleRows(ctx context.Context, namespace, beacon, bundle, gateName string) ([]BundleRow, []Incomplete, error) {
 	e := newEstate(o.now())
-	bundles, err := o.listBundles(ctx, namespace)
+	var bundles []v1alpha1.Bundle
+	narrowed, err := o.inDefault(v1alpha1.KindBundle, namespace, func(ns string) (err error) { bundles, err = o.listBundles(ctx, ns); return err })
 	if err != nil {
 		return nil, nil, err
 	}
-	gates, err := o.listGates(ctx, namespace)
+	e.incomplete = append(e.incomplete, narrowed...)
+	var gates []v1alpha1.Gate
+	narrowed, err = o.inDefault(v1alpha1.KindGate, namespace, func(ns string) (err error) { gates, err = o.listGates(ctx, ns); return err })
+	e.incomplete = append(e.incomplete, narrowed...)
 	if err != nil {
 		if ctx.Err() != nil {
 			return nil, nil, err
@@ -161,10 +165,11 @@ type BeaconRow struct {
 
 // BeaconRows lists Beacons by namespace and name, narrowed to names that
 // contain beacon. One LIST.
-func (o *Ops) BeaconRows(ctx context.Context, namespace, beacon string) ([]BeaconRow, error) {
-	beacons, err := o.listBeacons(ctx, namespace)
+func (o *Ops) BeaconRows(ctx context.Context, namespace, beacon string) ([]BeaconRow, []Incomplete, error) {
+	var beacons []v1alpha1.Beacon
+	narrowed, err := o.inDefault(v1alpha1.KindBeacon, namespace, func(ns string) (err error) { beacons, err = o.listBeacons(ctx, ns); return err })
 	if err != nil {
-		return nil, err
+		return nil, nil, err
 	}
 	e := newEstate(o.now())
 	e.addBeacons(beacons)
@@ -191,7 +196,7 @@ func (o *Ops) BeaconRows(ctx context.Context, namespace, beacon string) ([]Beaco
 		}
 		rows = append(rows, row)
 	}
-	return rows, nil
+	return rows, narrowed, nil
 }
 
 func sourceName(w v1alpha1.WatchSource) string {
@@ -256,16 +261,17 @@ func (o *Ops) passageRow(p *v1alpha1.Passage) PassageRow {
 }
 
 // PassageRows lists attempts newest first, narrowed to a Gate and a Bundle.
-func (o *Ops) PassageRows(ctx context.Context, namespace, gateName, bundle string) ([]PassageRow, error) {
-	ps, err := o.Passages(ctx, namespace, gateName, bundle)
+func (o *Ops) PassageRows(ctx context.Context, namespace, gateName, bundle string) ([]PassageRow, []Incomplete, error) {
+	var ps []v1alpha1.Passage
+	narrowed, err := o.inDefault(v1alpha1.KindPassage, namespace, func(ns string) (err error) { ps, err = o.Passages(ctx, ns, gateName, bundle); return err })
 	if err != nil {
-		return nil, err
+		return nil, nil, err
 	}
 	rows := make([]PassageRow, 0, len(ps))
 	for i := range ps {
 		rows = append(rows, o.passageRow(&ps[i]))
 	}
-	return rows, nil
+	return rows, narrowed, nil
 }
 
 // PassageDetail is one attempt step by step.
@@ -347,8 +353,10 @@ func (o *Ops) findPassage(ctx context.Context, namespace, name string) (*v1alpha
 	if namespace != AllNamespaces {
 		return o.Passage(ctx, namespace, name)
 	}
-	all, err := o.listPassages(ctx, namespace, nil)
-	if err != nil {
+	// A user who may not list over all namespaces is answered from the default
+	// one: a name that is not there is then not found.
+	var all []v1alpha1.Passage
+	if _, err := o.inDefault(v1alpha1.KindPassage, namespace, func(ns string) (err error) { all, err = o.listPassages(ctx, ns, nil); return err }); err != nil {
 		return nil, err
 	}
 	var found []*v1alpha1.Passage

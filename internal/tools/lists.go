@@ -185,7 +185,7 @@ var listBeacons = New(About{
 		"Use when explain_gate says NoBundles or a new version does not appear.",
 }, func(ctx context.Context, env *Env, in listBeaconsIn) (listBeaconsOut, error) {
 	ns := env.namespace(in.Namespace)
-	rows, err := env.Ops.BeaconRows(ctx, ns, in.Beacon)
+	rows, incomplete, err := env.Ops.BeaconRows(ctx, ns, in.Beacon)
 	if err != nil {
 		return listBeaconsOut{}, err
 	}
@@ -193,7 +193,7 @@ var listBeacons = New(About{
 	if err != nil {
 		return listBeaconsOut{}, err
 	}
-	out := listBeaconsOut{Result: Result{Scope: env.scope(ctx, ns), Warnings: env.warnings()}, Listed: listed(page), Beacons: page.Items}
+	out := listBeaconsOut{Result: Result{Scope: env.scope(ctx, ns), Warnings: env.warnings(), Incomplete: unreads(incomplete)}, Listed: listed(page), Beacons: page.Items}
 	bad := 0
 	for _, r := range rows {
 		if r.Cause != "" {

@@ -30,7 +30,7 @@ var listPassages = New(About{
 		"Old attempts are dropped by retention; get_audit_trail remembers longer.",
 }, func(ctx context.Context, env *Env, in listPassagesIn) (listPassagesOut, error) {
 	ns := env.namespace(in.Namespace)
-	rows, err := env.Ops.PassageRows(ctx, ns, in.Gate, in.Bundle)
+	rows, incomplete, err := env.Ops.PassageRows(ctx, ns, in.Gate, in.Bundle)
 	if err != nil {
 		return listPassagesOut{}, err
 	}
@@ -38,7 +38,7 @@ var listPassages = New(About{
 	if err != nil {
 		return listPassagesOut{}, err
 	}
-	out := listPassagesOut{Result: Result{Scope: env.scope(ctx, ns), Warnings: env.warnings()}, Listed: listed(page), Passages: page.Items}
+	out := listPassagesOut{Result: Result{Scope: env.scope(ctx, ns), Warnings: env.warnings(), Incomplete: unreads(incomplete)}, Listed: listed(page), Passages: page.Items}
 	running := 0
 	for _, r := range rows {
 		switch r.Phase {
