@@ -124,20 +124,13 @@ func (o *Ops) readRecords(ctx context.Context, namespace string) (*records, erro
 	errs := make([]error, len(sources))
 	for i, s := range sources {
 		eg.Go(func() error {
-			err := s.read(namespace)
-			narrowed := namespace == AllNamespaces && o.DefaultNamespace != "" && err != nil && sourceCode(err) == SourceForbidden
-			if narrowed {
-				err = s.read(o.DefaultNamespace)
-			}
+			narrowed, err := o.inDefault(s.kind, namespace, s.read)
 			mu.Lock()
 			defer mu.Unlock()
-			switch {
-			case err != nil:
+			r.incomplete = append(r.incomplete, narrowed...)
+			if err != nil {
 				errs[i], r.unread[s.kind] = err, true
 				r.incomplete = append(r.incomplete, incomplete(err, hecate(s.kind, namespace, "")))
-			case narrowed:
-				r.incomplete = append(r.incomplete, Incomplete{Code: SourceForbidden, Object: hecate(s.kind, "", ""),
-					Detail: "not allowed to list over all namespaces; the answer covers namespace " + o.DefaultNamespace})
 			}
 			return nil // told in the answer, unless nothing is left to answer from
 		})

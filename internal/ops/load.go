@@ -234,14 +234,12 @@ func (o *Ops) load(ctx context.Context, namespace string, mode passageMode) (*es
 	eg, ctx := errgroup.WithContext(ctx)
 	read := func(kind string, fatal bool, f func(ctx context.Context, ns string) error) {
 		eg.Go(func() error {
-			err := f(ctx, namespace)
-			if err != nil && namespace == AllNamespaces && o.DefaultNamespace != "" && sourceCode(err) == SourceForbidden {
+			narrowed, err := o.inDefault(kind, namespace, func(ns string) error { return f(ctx, ns) })
+			if len(narrowed) > 0 {
 				mu.Lock()
-				e.incomplete = append(e.incomplete, Incomplete{Code: SourceForbidden, Object: hecate(kind, "", ""),
-					Detail: "not allowed to list over all namespaces; the answer covers namespace " + o.DefaultNamespace})
+				e.incomplete = append(e.incomplete, narrowed...)
 				e.narrowed[kind] = o.DefaultNamespace
 				mu.Unlock()
-				err = f(ctx, o.DefaultNamespace)
 			}
 			if err == nil || fatal || ctx.Err() != nil {
 				return err

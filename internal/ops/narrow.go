@@ -1,9 +1,5 @@
 package ops
 
-import (
-	"github.com/hecate-mcp/hecate-mcp/internal/api/v1alpha1"
-)
-
 // inDefault calls read for a namespace and, for a user who may not list over
 // all of them, again for the default one; what was left out is then said.
 func (o *Ops) inDefault(kind, namespace string, read func(namespace string) error) ([]Incomplete, error) {
@@ -14,6 +10,6 @@ func (o *Ops) inDefault(kind, namespace string, read func(namespace string) erro
 	if err := read(o.DefaultNamespace); err != nil {
 		return nil, err
 	}
-	return []Incomplete{{Code: SourceForbidden, Object: Object{APIVersion: v1alpha1.GroupVersion.String(), Kind: kind},
+	return []Incomplete{{Code: SourceForbidden, Object: hecate(kind, "", ""),
 		Detail: "not allowed to list over all namespaces; the answer covers namespace " + o.DefaultNamespace}}, nil
 }
