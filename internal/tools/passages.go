@@ -120,5 +120,14 @@ var getPassage = New(About{
 		t.Row(fmt.Sprint(s.Index), s.Uses, phase, s.Reason, fmt.Sprint(s.Attempts), s.Took, ops.Clean(s.Message, 100))
 	}
 	t.Flush()
+	for _, s := range out.Steps {
+		if s.With+s.Output+s.If == "" {
+			continue
+		}
+		w.Head(fmt.Sprintf("steps[%d] %s", s.Index, s.Uses))
+		w.Fact("if", s.If)
+		w.Fact("with", s.With)
+		w.Fact("output", s.Output)
+	}
 	w.result(out.Result)
 })
