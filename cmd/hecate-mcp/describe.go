@@ -32,9 +32,9 @@ func (a *app) toolsCommand() *cobra.Command {
 				_, err = fmt.Fprintf(a.out, "%s\n", raw)
 				return err
 			case "table":
-				t := tools.NewWriter(a.out, false).Table("TOOL", "TOOLSET", "READ-ONLY", "WHAT")
+				t := tools.NewWriter(a.out, false).Table("TOOL", "TOOLSET", "READ-ONLY", "ARGUMENTS", "WHAT")
 				for _, tool := range tools.All() {
-					t.Row(tool.Name, tool.Toolset, fmt.Sprint(tool.Hints.ReadOnly), tool.Title)
+					t.Row(tool.Name, tool.Toolset, fmt.Sprint(tool.Hints.ReadOnly), strings.Join(tool.Arguments(), " "), tool.Title)
 				}
 				t.Flush()
 				return nil

@@ -18,6 +18,7 @@ import (
 	"github.com/hecate-mcp/hecate-mcp/internal/tools"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/util/validation"
 )
 
 // Exit codes: 0 answered, 1 usage, 2 could not tell (cluster, timeout), 3 not
@@ -102,8 +103,9 @@ func (e runtimeError) Unwrap() error { return e.error }
 func (a *app) root() *cobra.Command {
 	serve := a.serveCommand()
 	root := &cobra.Command{
-		Use:   "hecate-mcp",
-		Short: "Promotions with Hecate for Flux CD, over the Model Context Protocol",
+		Use:     "hecate-mcp",
+		Version: version(),
+		Short:   "Promotions with Hecate for Flux CD, over the Model Context Protocol",
 		Long: `hecate-mcp answers why an environment is stuck, what happened and what would cross.
 
 Without a subcommand it is an MCP server on stdin and stdout. The same tools run
@@ -162,6 +164,13 @@ func (a *app) environment(ctx context.Context) (*tools.Env, error) {
 	if f.demo {
 		o.Demo, o.DemoFS, o.DemoEvidence = true, examples.Estate(), examples.Fides()
 	}
+	all := f.allNamespaces
+	switch {
+	case f.namespace == "*":
+		all, o.Namespace = true, ""
+	case f.namespace != "" && len(validation.IsDNS1123Label(f.namespace)) > 0:
+		return nil, tools.Invalid("-n %q is not a namespace: lower-case letters, digits and '-', at most 63 characters; * for all", f.namespace)
+	}
 	src, err := cluster.Open(ctx, o)
 	if err != nil {
 		return nil, err
@@ -169,6 +178,7 @@ func (a *app) environment(ctx context.Context) (*tools.Env, error) {
 	op := ops.New(src.Client)
 	op.Now = func() metav1.Time { return metav1.NewTime(src.Now()) }
 	op.DefaultNamespace = src.Namespace
+	op.Untimed = src.Untimed
 	if f.fidesServer != "" {
 		op.FidesServer = f.fidesServer
 	}
@@ -182,6 +192,8 @@ func (a *app) environment(ctx context.Context) (*tools.Env, error) {
 			return fides.New(c)
 		}
 	}
-	// The demo's point is to see everything at once.
-	return &tools.Env{Ops: op, Source: src, AllNamespaces: f.allNamespaces || (f.demo && f.namespace == "")}, nil
+	// What was dumped, or made up, has no context to take a namespace from: the
+	// point is to see everything at once.
+	all = all || (src.Mode != cluster.ModeLive && f.namespace == "")
+	return &tools.Env{Ops: op, Source: src, AllNamespaces: all}, nil
 }

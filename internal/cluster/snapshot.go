@@ -212,7 +212,8 @@ func (l *loader) source(mode Mode, name string, o Options) *Source {
 			s.Namespace = found[0]
 		}
 	}
-	if o.Now == nil && l.captured.IsZero() {
+	s.Untimed = o.Now == nil && l.captured.IsZero()
+	if s.Untimed {
 		s.Warnings = append(s.Warnings, fmt.Sprintf(
 			"the %s does not say when it was captured (no capturedAt in %s): ages and windows are judged by the wall clock; set the time with --now", mode, metaFile))
 	}

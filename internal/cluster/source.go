@@ -43,6 +43,9 @@ type Source struct {
 	// Now is the source's clock, in UTC. It stands still for a snapshot and the
 	// demo whose capture time is known.
 	Now func() time.Time
+	// Untimed: a snapshot does not say when it was captured, so that the clock
+	// says nothing of how fresh its objects are.
+	Untimed bool
 	// Offline: nothing may open a connection on behalf of this source.
 	Offline bool
 	// Warnings are what a person should know about the source, such as an

@@ -112,6 +112,8 @@ func packet(g *v1alpha1.Gate, b *v1alpha1.Bundle, artifacts []ArtifactEvidence) 
 			}
 		}
 		switch a.Conclusion {
+		case ConcludeNotAsked:
+			add(&p.Missing, of(a, "NotAsked: which controls fail, and who committed, is not known until the change gate is asked (consultChangeGate)"))
 		case ConcludeBrokenChain, ConcludeNoEvidence, ConcludeUnknown:
 			add(&p.Missing, of(a, string(a.Conclusion)+": "+cmp.Or(a.Detail, string(a.Status))))
 		}

@@ -228,6 +228,8 @@ func (v *view) noBundles() Blocker {
 		switch c.code {
 		case ReasonBeaconSuspended:
 			b.HumanSteps = append(b.HumanSteps, HumanStep{patchCommand("beacon", v.g.Namespace, c.object.Name, `{"spec":{"suspend":false}}`), "resumes the Beacon"})
+		case ReasonBeaconMissing:
+			b.Fix = "create the Beacon, or correct spec.admits of the Gate"
 		case ReasonBeaconFailing, ReasonBeaconManual, ReasonBeaconEmpty:
 			b.NextSteps = append(b.NextSteps, NextStep{Tool: "list_beacons", Arguments: map[string]string{"beacon": c.object.Name, "namespace": v.g.Namespace}, Why: "what it watches and what it found"})
 		}

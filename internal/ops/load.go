@@ -26,6 +26,7 @@ type key = types.NamespacedName
 // judging it needs no further request.
 type estate struct {
 	now      time.Time
+	untimed  bool
 	gates    []v1alpha1.Gate // by namespace, then name
 	byGate   map[key]*v1alpha1.Gate
 	bundles  map[string][]*v1alpha1.Bundle // by namespace, newest first
@@ -230,6 +231,7 @@ const (
 // over all namespaces gets the default namespace, and is told.
 func (o *Ops) load(ctx context.Context, namespace string, mode passageMode) (*estate, error) {
 	e := newEstate(o.now())
+	e.untimed = o.Untimed
 	var mu sync.Mutex
 	eg, ctx := errgroup.WithContext(ctx)
 	read := func(kind string, fatal bool, f func(ctx context.Context, ns string) error) {

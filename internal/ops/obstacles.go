@@ -159,6 +159,7 @@ func (v *view) verificationObstacle() []Blocker {
 		b.Fix = "create the Canary or correct spec.verify; do not promote again"
 	case ver.failed:
 		b.Kind = BlockerVerificationFailed
+		b.Fix = "look at what the Canary measured, then cross a Bundle that passes"
 		b.Detail = fmt.Sprintf("%s crossed, but its verification failed%s; it does not clear this Gate", bundle, said)
 	case ver.lost:
 		b.Kind, b.Reason = BlockerVerifying, "Lost"
@@ -282,6 +283,12 @@ func (v *view) overtaken(p *v1alpha1.Passage) bool {
 func (v *view) stale(stalled bool) (why string, since *metav1.Time) {
 	g, now := v.g, v.e.now
 	st := &g.Status
+	if v.e.untimed {
+		if st.ObservedGeneration < g.Generation {
+			return fmt.Sprintf("the controller has observed generation %d of %d: what the Gate's status says is about an earlier spec", st.ObservedGeneration, g.Generation), nil
+		}
+		return "", nil
+	}
 	if st.ObservedGeneration < g.Generation {
 		at := edited(&g.ObjectMeta)
 		if now.Sub(at.Time) > lag {
@@ -513,7 +520,7 @@ func (v *view) fluxWait(b *Blocker, p *v1alpha1.Passage, with []byte) {
 	case never:
 		b.CanFinish = ptr(false)
 		b.Detail += "; it can never finish by waiting"
-		b.HumanSteps = append(b.HumanSteps, HumanStep{patchCommand("passage", p.Namespace, p.Name, `{"spec":{"abort":true}}`), "stops the crossing"})
+		b.HumanSteps = append(b.HumanSteps, HumanStep{patchCommand("passage", p.Namespace, p.Name, `{"spec":{"abort":true}}`), "or, instead, stops the crossing"})
 	case known:
 		b.CanFinish = ptr(true)
 	}
@@ -567,7 +574,7 @@ func (v *view) bundleObstacles(b *v1alpha1.Bundle, others []*v1alpha1.Bundle) []
 		if len(verdict.Missing) > 0 {
 			for _, o := range others {
 				if ov := v.verdicts[o.Name]; ov.NeedsApproval && len(ov.Missing) == 0 {
-					bl.HumanSteps = append(bl.HumanSteps, HumanStep{approveCommand(v.g.Namespace, o.Name, v.g.Name), "approves " + o.Name + ", which lacks nothing else"})
+					bl.HumanSteps = append(bl.HumanSteps, HumanStep{approveCommand(v.g.Namespace, o.Name, v.g.Name), "approves " + o.Name + ", which has cleared everything upstream"})
 					break
 				}
 			}

@@ -23,6 +23,10 @@ type Ops struct {
 	// Now is the clock, injectable for tests and for snapshots.
 	Now func() metav1.Time
 
+	// Untimed says that Now is not the time of the objects: nothing is then
+	// called stale for its age.
+	Untimed bool
+
 	// FidesServer is the evidence server of Gates that name none.
 	FidesServer string
 

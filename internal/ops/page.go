@@ -15,6 +15,9 @@ import (
 const (
 	DefaultLimit = 20
 	MaxLimit     = 200
+	// MaxPageBytes bounds a page whatever its limit: clients cut an answer at
+	// about 50,000 characters, and a model should read at most 8,000 tokens.
+	MaxPageBytes = 28_000
 )
 
 // CursorError is a cursor that does not belong to the query it came with.
@@ -39,7 +42,8 @@ type position struct {
 }
 
 // Paginate cuts a sorted list. keyOf gives keys whose lexical order is the
-// list's; query is whatever the list depends on. limit 0 means DefaultLimit.
+// list's; query is whatever the list depends on. limit 0 means DefaultLimit;
+// a page ends earlier at MaxPageBytes.
 // A cursor that was not made here, or for another query, is a CursorError.
 func Paginate[T any](items []T, keyOf func(T) string, limit int, cursor string, query ...string) (Page[T], error) {
 	if limit <= 0 {
@@ -64,7 +68,17 @@ func Paginate[T any](items []T, keyOf func(T) string, limit int, cursor string, 
 			start++
 		}
 	}
-	end := min(start+limit, len(items))
+	end := start
+	for size := 0; end < min(start+limit, len(items)); end++ {
+		raw, err := json.Marshal(items[end])
+		if err != nil {
+			return Page[T]{}, err
+		}
+		// One item is always given: a page without any would never end.
+		if size += len(raw); size > MaxPageBytes && end > start {
+			break
+		}
+	}
 	page := Page[T]{Items: append([]T{}, items[start:end]...), Total: len(items), Truncated: end < len(items)}
 	if page.Truncated {
 		raw, err := json.Marshal(position{Query: digest, After: keyOf(items[end-1])})

@@ -3,6 +3,7 @@ package ops
 import (
 	"context"
 	"fmt"
+	"slices"
 	"strings"
 	"time"
 
@@ -69,7 +70,7 @@ func (o *Ops) BundleRows(ctx context.Context, namespace, beacon, bundle, gateNam
 	rows := []BundleRow{}
 	for i := range bundles {
 		b := &bundles[i]
-		if (beacon != "" && b.Spec.Beacon != beacon) || !matches(b.Name, bundle) {
+		if (beacon != "" && b.Spec.Beacon != beacon) || !knownAs(b, bundle) {
 			continue
 		}
 		row := bundleRow(b, e.now)
@@ -99,6 +100,18 @@ func (o *Ops) BundleRows(ctx context.Context, namespace, beacon, bundle, gateNam
 		}
 	}
 	return rows, e.incomplete, nil
+}
+
+// knownAs says whether a Bundle's name, alias or one of its versions contains
+// what people call it.
+func knownAs(b *v1alpha1.Bundle, want string) bool {
+	if matches(b.Name, want) || matches(b.Spec.Alias, want) {
+		return true
+	}
+	return slices.ContainsFunc(b.Spec.Artifacts, func(a v1alpha1.Artifact) bool {
+		return (a.Image != nil && matches(a.Image.Tag, want)) || (a.Chart != nil && matches(a.Chart.Version, want)) ||
+			(a.Commit != nil && (matches(a.Commit.Tag, want) || matches(a.Commit.SHA, want)))
+	})
 }
 
 func bundleRow(b *v1alpha1.Bundle, now time.Time) BundleRow {

@@ -60,6 +60,7 @@ var getAuditTrail = New(About{
 		Listed: Listed{Total: page.Total, Truncated: page.Truncated, NextCursor: page.NextCursor}, Entries: page.Entries, CompleteSince: page.CompleteSince}
 	if page.Total == 0 {
 		out.Summary = "nothing is recorded for this question"
+		out.NextSteps = elsewhere(q.Namespace)
 	} else {
 		e := page.Entries[0]
 		out.Summary = fmt.Sprintf("%d entries; the newest shown: %s %s at %s", page.Total, e.Bundle, e.Kind, e.Gate)

@@ -2,8 +2,10 @@ package tools
 
 import (
 	"context"
+	"crypto/x509"
 	"errors"
 	"fmt"
+	"os/exec"
 
 	"github.com/hecate-mcp/hecate-mcp/internal/cluster"
 	"github.com/hecate-mcp/hecate-mcp/internal/fides"
@@ -91,7 +93,11 @@ func toError(err error) *Error {
 		}
 		return e
 	case errors.As(err, &ambiguous):
-		return &Error{Code: Ambiguous, Message: ambiguous.Error() + ": give the exact name and the namespace", Candidates: ambiguous.Candidates}
+		e := &Error{Code: Ambiguous, Message: ambiguous.Error() + ": give the exact name and the namespace", Candidates: ambiguous.Candidates}
+		if len(e.Candidates) > maxCandidates {
+			e.Candidates = e.Candidates[:maxCandidates]
+		}
+		return e
 	case errors.As(err, &refused):
 		return &Error{Code: Refused, Reason: refused.Reason, Message: refused.Detail, Object: refused.Object}
 	case errors.As(err, &cursor):
@@ -101,20 +107,32 @@ func toError(err error) *Error {
 	case errors.As(err, &usage):
 		return &Error{Code: InvalidArgument, Message: usage.Error(), ValidValues: usage.ValidValues}
 	case errors.Is(err, context.DeadlineExceeded):
-		return &Error{Code: Timeout, Message: "no answer in time", Retryable: true}
+		return &Error{Code: Timeout, Message: "no answer in time from the cluster or the evidence server", Detail: ops.Clean(err.Error(), 200), Retryable: true}
 	case errors.Is(err, context.Canceled):
 		return &Error{Code: Timeout, Message: "the call was cancelled", Retryable: true}
 	}
 	e := &Error{Code: clusterCode(err), Message: ops.Clean(err.Error(), 400)}
-	e.Retryable = e.Code == Unavailable || e.Code == Timeout || e.Code == Conflict
+	e.Retryable = (e.Code == Unavailable || e.Code == Timeout || e.Code == Conflict) && !needsRepair(err)
 	if e.Code == KindNotInstalled {
 		e.Message = "the cluster does not serve hecate.dev/v1alpha1: Hecate is not installed there (" + e.Message + ")"
 	}
 	return e
 }
 
+// needsRepair says that trying again meets the same: a certificate that is not
+// trusted, a credential helper that is not there.
+func needsRepair(err error) bool {
+	var authority x509.UnknownAuthorityError
+	var invalid x509.CertificateInvalidError
+	var host x509.HostnameError
+	return errors.As(err, &authority) || errors.As(err, &invalid) || errors.As(err, &host) || errors.Is(err, exec.ErrNotFound)
+}
+
 // listTool is the tool that lists a kind.
 var listTool = map[string]string{"Gate": "list_gates", "Bundle": "list_bundles", "Beacon": "list_beacons", "Passage": "list_passages"}
+
+// maxCandidates bounds the candidates of an error; the message counts all.
+const maxCandidates = 20
 
 func clusterCode(err error) Code {
 	switch c := cluster.Classify(err); c {

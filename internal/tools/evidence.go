@@ -173,7 +173,10 @@ var previewPromotion = New(About{
 			break
 		}
 	}
-	if len(p.Evidence) > 0 && p.Bundle != "" {
+	if p.Packet != nil && p.Packet.Required && !in.Consult && len(p.Evidence) > 0 {
+		out.NextSteps = append(out.NextSteps, ops.NextStep{Tool: "get_evidence", Arguments: map[string]string{"bundle": p.Bundle, "gate": p.Gate, "namespace": p.Namespace},
+			Why: "failing controls and who may not approve, in full; asking may write an attestation to the trail"})
+	} else if len(p.Evidence) > 0 && p.Bundle != "" {
 		out.NextSteps = append(out.NextSteps, ops.NextStep{Tool: "get_evidence", Arguments: map[string]string{"bundle": p.Bundle, "gate": p.Gate, "namespace": p.Namespace}, Why: "the evidence in full"})
 	}
 	return out, nil
@@ -203,7 +206,14 @@ var previewPromotion = New(About{
 	}
 	if p := out.Packet; p != nil {
 		w.Head("approval packet")
-		w.Fact("approve", p.Bundle+" for "+p.Gate)
+		switch {
+		case p.ApprovedBy != "":
+			w.Fact("approved", p.Bundle+" for "+p.Gate+" by "+p.ApprovedBy)
+		case p.Required:
+			w.Fact("approve", p.Bundle+" for "+p.Gate)
+		default:
+			w.Fact("approval", "not needed for "+p.Gate)
+		}
 		w.Fact("contains", strings.Join(p.Artifacts, ", "))
 		for _, x := range p.NotBy {
 			w.Fact("not by", x.Who+" ("+string(x.Why)+")")

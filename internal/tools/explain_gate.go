@@ -87,39 +87,47 @@ var explainGate = New(About{
 	if err != nil {
 		return explainOut{}, err
 	}
-	page, err := ops.Paginate(all, func(x *ops.Explanation) string { return x.Namespace + "/" + x.Gate }, in.Limit, in.Cursor, "explain_gate", ns)
+	counts := map[ops.State]int{}
+	briefs := make([]gateBrief, 0, len(all))
+	for _, x := range all {
+		counts[x.State]++
+		briefs = append(briefs, briefly(x))
+	}
+	page, err := ops.Paginate(briefs, func(b gateBrief) string { return b.Namespace + "/" + b.Gate }, in.Limit, in.Cursor, "explain_gate", ns)
 	if err != nil {
 		return explainOut{}, err
 	}
 	out := explainOut{Scope: env.scope(ctx, ns), AtRest: &resting, Total: &page.Total, Truncated: page.Truncated, NextCursor: page.NextCursor,
-		Gates: []gateBrief{}, Incomplete: incomplete, Warnings: env.withWarnings(nil)}
-	counts := map[ops.State]int{}
-	for _, x := range all {
-		counts[x.State]++
-	}
-	for _, x := range page.Items {
-		b := gateBrief{Gate: x.Gate, Namespace: x.Namespace, State: x.State, Summary: ops.Clean(x.Summary, 300), Kinds: []ops.BlockerKind{}, RootCauses: []rootBrief{}}
-		for _, bl := range x.Blockers {
-			b.Kinds = append(b.Kinds, bl.Kind)
-		}
-		for _, r := range x.RootCauses {
-			b.RootCauses = append(b.RootCauses, rootBrief{string(r.Kind), r.Object})
-		}
-		out.Gates = append(out.Gates, b)
-	}
+		Gates: page.Items, Incomplete: incomplete, Warnings: env.withWarnings(nil)}
 	out.Summary = stateCounts(counts, page.Total, resting)
+	if page.Total+resting == 0 {
+		out.Summary = nothing("Gate", "", ns)
+		out.NextSteps = elsewhere(ns)
+	}
 	if x := mostUrgent(page.Items); x != nil {
 		out.NextSteps = []ops.NextStep{{Tool: "explain_gate", Arguments: map[string]string{"gate": x.Gate, "namespace": x.Namespace}, Why: "one Gate in full"}}
 	}
 	return out, nil
 }, textExplain)
 
+// briefly is an Explanation in an answer over many Gates.
+func briefly(x *ops.Explanation) gateBrief {
+	b := gateBrief{Gate: x.Gate, Namespace: x.Namespace, State: x.State, Summary: ops.Clean(x.Summary, 300), Kinds: []ops.BlockerKind{}, RootCauses: []rootBrief{}}
+	for _, bl := range x.Blockers {
+		b.Kinds = append(b.Kinds, bl.Kind)
+	}
+	for _, r := range x.RootCauses {
+		b.RootCauses = append(b.RootCauses, rootBrief{string(r.Kind), r.Object})
+	}
+	return b
+}
+
 // mostUrgent is the Gate to look at first: what failed, then what is blocked.
-func mostUrgent(xs []*ops.Explanation) *ops.Explanation {
+func mostUrgent(bs []gateBrief) *gateBrief {
 	for _, state := range []ops.State{ops.StateFailed, ops.StateBlocked, ops.StateCrossing, ops.StateReady} {
-		for _, x := range xs {
-			if x.State == state {
-				return x
+		for i := range bs {
+			if bs[i].State == state {
+				return &bs[i]
 			}
 		}
 	}

@@ -63,6 +63,7 @@ var listGates = New(About{
 		Listed: listed(page), Gates: page.Items}
 	if page.Total == 0 {
 		out.Summary = nothing("Gate", in.Gate, ns)
+		out.NextSteps = elsewhere(ns)
 	}
 	for _, r := range page.Items {
 		if r.State == ops.StateBlocked || r.State == ops.StateFailed {
@@ -87,12 +88,25 @@ var listGates = New(About{
 	w.result(out.Result)
 })
 
+// elsewhere leads out of an empty namespace, which may be a mistyped one.
+func elsewhere(namespace string) []ops.NextStep {
+	if namespace == ops.AllNamespaces {
+		return nil
+	}
+	return []ops.NextStep{{Tool: "list_gates", Arguments: map[string]string{"namespace": allNamespaces}, Why: "where there is something: the namespace may be another one"}}
+}
+
 // nothing says that a list is empty and where it looked: empty, not installed
 // and forbidden are three different answers.
-func nothing(kind, part, namespace string) string {
+func nothing(kind, part, namespace string, filters ...string) string {
 	s := "no " + kind
 	if part != "" {
 		s += " whose name contains " + part
+	}
+	for i := 0; i+1 < len(filters); i += 2 {
+		if filters[i+1] != "" {
+			s += " of " + filters[i] + " " + filters[i+1]
+		}
 	}
 	if namespace == ops.AllNamespaces {
 		return s + " in any namespace"
@@ -103,7 +117,7 @@ func nothing(kind, part, namespace string) string {
 type listBundlesIn struct {
 	Beacon string `json:"beacon,omitempty" jsonschema_description:"only of this Beacon"`
 	Gate   string `json:"gate,omitempty" jsonschema_description:"only what this Gate admits"`
-	Bundle string `json:"bundle,omitempty" jsonschema_description:"only names that contain this"`
+	Bundle string `json:"bundle,omitempty" jsonschema_description:"only names, aliases or versions that contain this"`
 	InNamespace
 	InPage
 	InFormat
@@ -134,7 +148,8 @@ var listBundles = New(About{
 	}
 	out := listBundlesOut{Result: Result{Scope: env.scope(ctx, ns), Warnings: env.warnings(), Incomplete: unreads(incomplete)}, Listed: listed(page), Bundles: page.Items}
 	if page.Total == 0 {
-		out.Summary = nothing("Bundle", in.Bundle, ns)
+		out.Summary = nothing("Bundle", in.Bundle, ns, "beacon", in.Beacon, "gate", in.Gate)
+		out.NextSteps = elsewhere(ns)
 	} else {
 		out.Summary = fmt.Sprintf("%d Bundles; the newest is %s (%s old)", page.Total, rows[0].Bundle, rows[0].Age)
 	}
@@ -150,13 +165,13 @@ var listBundles = New(About{
 	return out, nil
 }, func(w *Writer, out listBundlesOut) {
 	w.Summary(out.Summary)
-	t := w.Table("NAMESPACE", "BUNDLE", "AGE", "IN", "CLEARED", "HELD BY", "ARTIFACTS")
+	t := w.Table("NAMESPACE", "BUNDLE", "ALIAS", "AGE", "IN", "CLEARED", "HELD BY", "ARTIFACTS")
 	for _, r := range out.Bundles {
 		var held []string
 		for _, h := range r.Held {
 			held = append(held, h.Gate+" ("+h.Reason+")")
 		}
-		t.Row(r.Namespace, r.Bundle, r.Age, strings.Join(r.In, ","), strings.Join(r.Cleared, ","), strings.Join(held, "; "), strings.Join(r.Artifacts, " "))
+		t.Row(r.Namespace, r.Bundle, r.Alias, r.Age, strings.Join(r.In, ","), strings.Join(r.Cleared, ","), strings.Join(held, "; "), strings.Join(r.Artifacts, " "))
 	}
 	t.Flush()
 	w.more(out.Truncated, out.NextCursor)
@@ -203,6 +218,7 @@ var listBeacons = New(About{
 	out.Summary = fmt.Sprintf("%d Beacons, %d of which need attention", page.Total, bad)
 	if page.Total == 0 {
 		out.Summary = nothing("Beacon", in.Beacon, ns)
+		out.NextSteps = elsewhere(ns)
 	}
 	return out, nil
 }, func(w *Writer, out listBeaconsOut) {

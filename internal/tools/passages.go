@@ -48,7 +48,8 @@ var listPassages = New(About{
 	}
 	out.Summary = fmt.Sprintf("%d Passages, %d not finished", page.Total, running)
 	if page.Total == 0 {
-		out.Summary = nothing("Passage", "", ns)
+		out.Summary = nothing("Passage", "", ns, "gate", in.Gate, "bundle", in.Bundle)
+		out.NextSteps = elsewhere(ns)
 	} else {
 		r := page.Items[0]
 		out.NextSteps = []ops.NextStep{{Tool: "get_passage", Arguments: map[string]string{"passage": r.Passage, "namespace": r.Namespace}, Why: "the newest shown, step by step"}}

@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"runtime/debug"
+	"slices"
 
 	"github.com/santhosh-tekuri/jsonschema/v6"
 )
@@ -62,6 +63,9 @@ func New[In, Out any](about About, handler func(ctx context.Context, env *Env, i
 	t.text = func(w *Writer, v any) { text(w, v.(Out)) }
 	return t
 }
+
+// Arguments lists the names of the tool's arguments, sorted.
+func (t Tool) Arguments() []string { return slices.Clone(t.arguments) }
 
 // Answer is what a call gave: the output or the coded error, and its JSON,
 // which is the same for every surface.

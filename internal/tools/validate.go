@@ -171,6 +171,8 @@ func (t Tool) explainInvalid(ve *jsonschema.ValidationError) *Error {
 		e := invalid("%s: got %s, want %s", where, k.Got, strings.Join(k.Want, " or "))
 		e.ValidValues = k.Want
 		return e
+	case *kind.Format:
+		return invalid("%s: %s is not an RFC 3339 time, such as 2026-11-30T14:00:00Z", where, quote(fmt.Sprint(k.Got)))
 	default:
 		return invalid("%s: %s", where, ve.ErrorKind.LocalizedString(english))
 	}
@@ -219,6 +221,9 @@ func checkString(name, s string) *Error {
 		return nil
 	}
 	e := invalid("%s: %s is not a valid name", name, quote(s))
+	if ns, rest, ok := strings.Cut(s, "/"); ok && name != "cursor" && len(validation.IsDNS1123Label(ns)) == 0 && len(validation.IsDNS1123Subdomain(rest)) == 0 {
+		e = invalid("%s: %s is not a valid name: the namespace is an argument of its own", name, quote(s))
+	}
 	if name == "cursor" {
 		e = invalid("cursor: too long")
 	}
