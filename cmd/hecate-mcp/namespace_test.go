@@ -25,6 +25,9 @@ func TestNamespaces(t *testing.T) {
 		{"a mistyped one", []string{"call", "explain_gate", "--demo", "-n", "sho"}, 0, "no Gate in namespace sho"},
 		{"no name at all", []string{"call", "list_gates", "--demo", "-n", "Bad Name"}, 1, "not a namespace"},
 		{"a version for a name", []string{"call", "list_bundles", "--demo", "--arg", "bundle=1.8.1"}, 0, "storefront-ad9f857c874a"},
+		{"a part of a Gate's name as filter", []string{"call", "list_passages", "--demo", "--arg", "gate=prod"}, 0, "production-qwddd"},
+		{"the exact name where it exists", []string{"call", "list_passages", "--demo", "--arg", "gate=dev"}, 0, "dev-qd2r7"},
+		{"a filter that fits nothing", []string{"call", "list_passages", "--demo", "--arg", "gate=nope"}, 0, "no Passage of gate nope"},
 		{"a date without a time", []string{"call", "get_audit_trail", "--demo", "--arg", "since=2026-11-30"}, 1, "such as 2026-11-30T14:00:00Z"},
 		{"a namespace in the name", []string{"call", "explain_gate", "--demo", "--arg", "gate=shop/production"}, 1, "the namespace is an argument of its own"},
 	} {

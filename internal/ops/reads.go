@@ -121,7 +121,17 @@ func namesOf[T any, P interface {
 	return out, err
 }
 
-// Select narrows a list to the names that match: exact, or else containing.
+// meant says which names a filter means: the exact one where it exists, else
+// every one that contains it; all for "".
+func meant(want string, exists func(exact func(name string) bool) bool) func(name string) bool {
+	exact := func(name string) bool { return name == want }
+	if want != "" && exists(exact) {
+		return exact
+	}
+	return func(name string) bool { return strings.Contains(name, want) }
+}
+
+// matches says whether a name contains what is wanted, true for "".
 func matches(name, want string) bool { return want == "" || strings.Contains(name, want) }
 
 // Names lists the names of a kind, given as its argument name (gate, bundle,

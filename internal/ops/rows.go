@@ -67,10 +67,13 @@ func (o *Ops) BundleRows(ctx context.Context, namespace, beacon, bundle, gateNam
 		}
 		gateName = g.Name
 	}
+	beaconIs := meant(beacon, func(exact func(string) bool) bool {
+		return slices.ContainsFunc(bundles, func(b v1alpha1.Bundle) bool { return exact(b.Spec.Beacon) })
+	})
 	rows := []BundleRow{}
 	for i := range bundles {
 		b := &bundles[i]
-		if (beacon != "" && b.Spec.Beacon != beacon) || !knownAs(b, bundle) {
+		if !beaconIs(b.Spec.Beacon) || !knownAs(b, bundle) {
 			continue
 		}
 		row := bundleRow(b, e.now)
@@ -273,16 +276,25 @@ func (o *Ops) passageRow(p *v1alpha1.Passage) PassageRow {
 	return row
 }
 
-// PassageRows lists attempts newest first, narrowed to a Gate and a Bundle.
+// PassageRows lists attempts newest first, narrowed to a Gate and a Bundle: by
+// exact name, else by a part of it.
 func (o *Ops) PassageRows(ctx context.Context, namespace, gateName, bundle string) ([]PassageRow, []Incomplete, error) {
 	var ps []v1alpha1.Passage
-	narrowed, err := o.inDefault(v1alpha1.KindPassage, namespace, func(ns string) (err error) { ps, err = o.Passages(ctx, ns, gateName, bundle); return err })
+	narrowed, err := o.inDefault(v1alpha1.KindPassage, namespace, func(ns string) (err error) { ps, err = o.Passages(ctx, ns, "", ""); return err })
 	if err != nil {
 		return nil, nil, err
 	}
+	gateIs := meant(gateName, func(exact func(string) bool) bool {
+		return slices.ContainsFunc(ps, func(p v1alpha1.Passage) bool { return exact(p.Spec.Gate) })
+	})
+	bundleIs := meant(bundle, func(exact func(string) bool) bool {
+		return slices.ContainsFunc(ps, func(p v1alpha1.Passage) bool { return exact(p.Spec.Bundle) })
+	})
 	rows := make([]PassageRow, 0, len(ps))
 	for i := range ps {
-		rows = append(rows, o.passageRow(&ps[i]))
+		if gateIs(ps[i].Spec.Gate) && bundleIs(ps[i].Spec.Bundle) {
+			rows = append(rows, o.passageRow(&ps[i]))
+		}
 	}
 	return rows, narrowed, nil
 }

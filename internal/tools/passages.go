@@ -8,8 +8,8 @@ import (
 )
 
 type listPassagesIn struct {
-	Gate   string `json:"gate,omitempty" jsonschema_description:"only of this Gate"`
-	Bundle string `json:"bundle,omitempty" jsonschema_description:"only of this Bundle"`
+	Gate   string `json:"gate,omitempty" jsonschema_description:"only of this Gate; a part of the name will do"`
+	Bundle string `json:"bundle,omitempty" jsonschema_description:"only of this Bundle; a part of the name will do"`
 	InNamespace
 	InPage
 	InFormat
