@@ -275,3 +275,22 @@ func TestHoldIsAsked(t *testing.T) {
 		})
 	}
 }
+
+// TestRunningHoldAtTheLimit is TestRiskAtTheLimit for a crossing that waits.
+func TestRunningHoldAtTheLimit(t *testing.T) {
+	for risk, over := range map[int32]bool{50: false, 51: true} {
+		p := testPassage("dev-a", "web-1", time.Minute, v1alpha1.PassageRunning)
+		p.Spec.Steps = []v1alpha1.Step{{Uses: stepEvidence, With: &apiextensionsv1.JSON{Raw: []byte(`{"gates":["change"],"maxRisk":50,"holdTimeout":"2h"}`)}}}
+		p.Status.Evidence = &v1alpha1.EvidenceRef{Verdict: verdictHold, Risk: &risk, Blockers: []string{"awaiting a human approval"}}
+		p.Status.Steps = []v1alpha1.StepStatus{{Uses: stepEvidence, Phase: v1alpha1.StepRunning, StartedAt: ptr(ago(time.Minute))}}
+		e := testEstate(testGate(nil), []v1alpha1.Bundle{testBundle("web-1", time.Hour, v1alpha1.BundleStatus{})}, p)
+		b := first(e.explain(&e.gates[0]).Blockers, BlockerChangeHeld)
+		kinds := map[HoldKind]bool{}
+		for _, h := range b.Hold {
+			kinds[h.Kind] = true
+		}
+		if !kinds[HoldHuman] || kinds[HoldRisk] != over || b.Until == nil || !b.Until.Time.Equal(clock.Add(119*time.Minute)) {
+			t.Errorf("risk %d of 50: %+v until %v", risk, b.Hold, b.Until)
+		}
+	}
+}
