@@ -229,6 +229,10 @@ func (l *ledger) digests(bundles []v1alpha1.Bundle) {
 	for i := range bundles {
 		of[key{Namespace: bundles[i].Namespace, Name: bundles[i].Name}] = bundles[i].Spec.Digest
 	}
+	for _, f := range l.facts { // a Gate's history outlives the Bundle
+		k := key{Namespace: f.Namespace, Name: f.Bundle}
+		of[k] = cmp.Or(of[k], f.Digest)
+	}
 	for _, f := range l.facts {
 		f.Digest = cmp.Or(f.Digest, of[key{Namespace: f.Namespace, Name: f.Bundle}])
 	}

@@ -103,14 +103,15 @@ type records struct {
 	gates      []v1alpha1.Gate
 	bundles    []v1alpha1.Bundle
 	passages   []v1alpha1.Passage
-	unread     map[string]bool // kinds: nothing follows from their absence
+	unread     map[string]bool   // kinds: nothing follows from their absence
+	only       map[string]string // kinds that were read in this namespace only
 	incomplete []Incomplete
 }
 
 // readRecords reads the three kinds in parallel. A user who may not list over
 // all namespaces gets the default one, and is told.
 func (o *Ops) readRecords(ctx context.Context, namespace string) (*records, error) {
-	r := &records{unread: map[string]bool{}}
+	r := &records{unread: map[string]bool{}, only: map[string]string{}}
 	sources := []struct {
 		kind string
 		read func(ns string) error
@@ -128,6 +129,9 @@ func (o *Ops) readRecords(ctx context.Context, namespace string) (*records, erro
 			mu.Lock()
 			defer mu.Unlock()
 			r.incomplete = append(r.incomplete, narrowed...)
+			if len(narrowed) > 0 {
+				r.only[s.kind] = o.DefaultNamespace
+			}
 			if err != nil {
 				errs[i], r.unread[s.kind] = err, true
 				r.incomplete = append(r.incomplete, incomplete(err, hecate(s.kind, namespace, "")))
@@ -148,6 +152,12 @@ func (o *Ops) readRecords(ctx context.Context, namespace string) (*records, erro
 	return r, nil
 }
 
+// hidden says that objects of a kind may exist in a namespace unread.
+func (r *records) hidden(kind, namespace string) bool {
+	only, narrowed := r.only[kind]
+	return r.unread[kind] || narrowed && only != namespace
+}
+
 // checkNames refuses a query for a Gate or a Bundle that nothing speaks of: an
 // empty answer to a mistyped name would read as "nothing happened". Where the
 // kind could not be read, nothing is refused.
@@ -166,7 +176,7 @@ func (r *records) checkNames(q AuditQuery, all []AuditEntry) error {
 		kind, name string
 		known      []string
 	}{{v1alpha1.KindGate, q.Gate, gates}, {v1alpha1.KindBundle, q.Bundle, bundles}} {
-		if c.name != "" && !r.unread[c.kind] && !slices.Contains(c.known, c.name) {
+		if c.name != "" && !r.hidden(c.kind, q.Namespace) && !slices.Contains(c.known, c.name) {
 			return &NotFoundError{Object: hecate(c.kind, q.Namespace, c.name), Candidates: nearest(c.name, c.known, MaxNames)}
 		}
 	}
@@ -262,7 +272,7 @@ func (r *records) shortPassages(gates []v1alpha1.Gate, q AuditQuery) (cut shorte
 		}
 	}
 	named := func(gate key, bundle, passage string, at metav1.Time) {
-		if passage != "" && !there[key{Namespace: gate.Namespace, Name: passage}] && (q.Gate == "" || q.Gate == gate.Name) && (q.Bundle == "" || q.Bundle == bundle) {
+		if passage != "" && !r.hidden(v1alpha1.KindPassage, gate.Namespace) && !there[key{Namespace: gate.Namespace, Name: passage}] && (q.Gate == "" || q.Gate == gate.Name) && (q.Bundle == "" || q.Bundle == bundle) {
 			mark(gate, at, fmt.Sprintf("Passage %s and with it its steps and evidence are gone", passage))
 		}
 	}
@@ -323,7 +333,7 @@ func (r *records) goneBundles(gates []v1alpha1.Gate, q AuditQuery) (cut shortene
 	}
 	last := map[key]shortened{} // by Bundle
 	named := func(bundle key, gate string, at metav1.Time) {
-		if there[bundle] || (q.Gate != "" && q.Gate != gate) || (q.Bundle != "" && q.Bundle != bundle.Name) {
+		if there[bundle] || r.hidden(v1alpha1.KindBundle, bundle.Namespace) || (q.Gate != "" && q.Gate != gate) || (q.Bundle != "" && q.Bundle != bundle.Name) {
 			return
 		}
 		s := last[bundle]

@@ -54,7 +54,10 @@ func (o *Ops) Evidence(ctx context.Context, q EvidenceQuery) (*Evidence, error) 
 		return out, nil
 	}
 	out.Namespace = b.Namespace
-	out.ApprovedIn = append(out.ApprovedIn, b.Status.ApprovedFor...)
+	for _, a := range b.Status.ApprovedFor {
+		a.Gate, a.Actor = clean(a.Gate, 253), clean(a.Actor, 120)
+		out.ApprovedIn = append(out.ApprovedIn, a)
+	}
 	passages, err := o.listPassages(ctx, b.Namespace, ofBundle(b.Name))
 	if err != nil {
 		out.Incomplete = append(out.Incomplete, incomplete(err, hecate(v1alpha1.KindPassage, b.Namespace, "")))
@@ -62,6 +65,11 @@ func (o *Ops) Evidence(ctx context.Context, q EvidenceQuery) (*Evidence, error) 
 	var recorded []*v1alpha1.Passage
 	for i := range passages {
 		recorded = append(recorded, &passages[i])
+	}
+	if through == nil && e.unread(v1alpha1.KindGate, b.Namespace) {
+		out.Unavailable = "the Gates of namespace " + b.Namespace + " could not be read"
+		out.Summary = out.summarise()
+		return out, nil
 	}
 	answers := o.askViews(ctx, viewsOf(e, b, through, o.FidesServer), b, recorded, q.ConsultChangeGate)
 	out.fill(b, answers)

@@ -149,7 +149,10 @@ func (a *ArtifactEvidence) attested(list []fides.AttestationHit, known bool) {
 		a.Status = ArtifactTrailEmpty
 	}
 	var bad []string
+	a.Types = map[string]bool{}
 	for _, t := range list {
+		ok, seen := a.Types[clean(t.TypeName, 80)]
+		a.Types[clean(t.TypeName, 80)] = t.IsCompliant && (ok || !seen)
 		if len(a.Attestations) < maxAttestations {
 			a.Attestations = append(a.Attestations, Attestation{Type: clean(t.TypeName, 80), Name: clean(t.Name, 80), Compliant: t.IsCompliant, At: metav1.NewTime(t.CreatedAt)})
 		} else {
@@ -337,6 +340,9 @@ func (a *ArtifactEvidence) concerns(approvals []fides.Approval) []Concern {
 			add(ConcernWaiver, "control %s %s is waived by %s until %s: %s", c.Control.Control, c.Control.Name, c.Control.ApprovedBy,
 				stamp(metav1.NewTime(c.Control.ExpiresAt)), c.Control.Reason)
 		}
+	}
+	if a.Verdict != nil && a.Verdict.SegregationOfDuties == nil {
+		add(ConcernUnanswered, "segregation of duties: the evidence server did not evaluate it")
 	}
 	if services := signers(approvals, fides.KindService); len(services) > 0 {
 		add(ConcernService, "signed off by a service identity: %s", strings.Join(services, ", "))

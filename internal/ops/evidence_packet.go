@@ -2,6 +2,7 @@ package ops
 
 import (
 	"cmp"
+	"maps"
 	"slices"
 
 	"github.com/hecate-mcp/hecate-mcp/internal/api/v1alpha1"
@@ -33,6 +34,9 @@ func artifactsFor(g *v1alpha1.Gate, answers []evidenceAnswer) []ArtifactEvidence
 		if slices.Contains(a.gates, g) {
 			return a.view.Artifacts
 		}
+	}
+	if i := slices.IndexFunc(answers, func(a evidenceAnswer) bool { return a.answered() }); i >= 0 {
+		return answers[i].view.Artifacts
 	}
 	return nil
 }
@@ -68,6 +72,9 @@ func packet(g *v1alpha1.Gate, b *v1alpha1.Bundle, artifacts []ArtifactEvidence) 
 		return s
 	}
 	p.CommitterKnown = len(artifacts) > 0
+	if len(artifacts) == 0 && len(images(b)) > 0 {
+		add(&p.Missing, string(ConcludeUnknown)+": no evidence server answered for this Gate")
+	}
 	for _, a := range artifacts {
 		committer := ""
 		if vd := a.Verdict; vd != nil {
@@ -94,21 +101,23 @@ func packet(g *v1alpha1.Gate, b *v1alpha1.Bundle, artifacts []ArtifactEvidence) 
 				exclude(s.By, ExcludedDeployer)
 			}
 		}
-		bad := map[string]bool{}
-		for _, t := range a.Attestations {
-			bad[t.Type] = bad[t.Type] || !t.Compliant
-		}
-		for _, t := range a.Attestations {
-			if bad[t.Type] {
-				add(&p.Missing, of(a, "not compliant: "+t.Type))
+		for _, t := range slices.Sorted(maps.Keys(a.Types)) {
+			if a.Types[t] {
+				add(&p.Attested, of(a, t))
 			} else {
-				add(&p.Attested, of(a, t.Type))
+				add(&p.Missing, of(a, "not compliant: "+t))
 			}
 		}
 		for _, c := range a.Checks {
 			// A check that this Gate does not run is nothing to approve.
 			if c.Result == CheckFail && slices.Contains(checks, c.Check) {
 				add(&p.Missing, of(a, string(c.Check)+": "+c.Detail))
+			}
+		}
+		if a.Status == ArtifactRecorded { // without controls; its hold lines name them
+			add(&p.Missing, of(a, "not asked; "+a.Detail+": attestations, sign-offs and committer are not recorded"))
+			for _, h := range a.Hold {
+				add(&p.Missing, of(a, h.Detail))
 			}
 		}
 		switch a.Conclusion {

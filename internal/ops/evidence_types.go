@@ -68,6 +68,9 @@ type ArtifactEvidence struct {
 	Chain        *HashChain           `json:"chain,omitempty" jsonschema_description:"hash chain of the trail"`
 	Checks       []EvidenceCheck      `json:"checks,omitempty" jsonschema_description:"compliance, allowlist, policy"`
 	Attestations []Attestation        `json:"attestations,omitempty" jsonschema_description:"newest first"`
+	// Types says of every type on the trail whether all its attestations are
+	// compliant; Attestations shows the newest only.
+	Types map[string]bool `json:"-"`
 	// MoreAttestations counts what Attestations left out.
 	MoreAttestations int             `json:"moreAttestations,omitempty" jsonschema_description:"how many are left out"`
 	Approvals        []TrailApproval `json:"approvals,omitempty" jsonschema_description:"sign-offs on the trail"`

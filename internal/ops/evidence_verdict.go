@@ -12,8 +12,10 @@ import (
 // recordedVerdict is a recorded verdict in the shape of an asked one: the
 // recommendation and the risk are all that a cluster's objects keep of it.
 func recordedVerdict(ref *v1alpha1.EvidenceRef) *fides.ChangeVerdict {
-	out := &fides.ChangeVerdict{TrailID: ref.Trail, Recommendation: ref.Verdict, Approved: ref.Verdict == fides.RecommendApprove,
-		Passed: []string{}, Failed: []fides.ControlFinding{}, MissingEvidence: []fides.ControlFinding{}, Waived: []fides.WaivedControl{},
+	out := &fides.ChangeVerdict{TrailID: clean(ref.Trail, 200), Recommendation: clean(ref.Verdict, 200),
+		Summary:  "as recorded: controls, waivers and sign-offs were not asked; empty and 0 here mean not known",
+		Approved: ref.Verdict == fides.RecommendApprove,
+		Passed:   []string{}, Failed: []fides.ControlFinding{}, MissingEvidence: []fides.ControlFinding{}, Waived: []fides.WaivedControl{},
 		Approvals: fides.Approvers{Approvers: []string{}, Deployers: []string{}}}
 	if ref.Risk != nil {
 		out.RiskScore = int(*ref.Risk)

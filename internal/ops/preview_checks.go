@@ -14,6 +14,8 @@ type evidenceSteps struct {
 	checks []CheckName // in the order of CheckNames
 	// maxRisk is the lowest of the steps' limits, nil for none.
 	maxRisk *int
+	// sure: a step runs unconditionally and its failure fails the Passage.
+	sure bool
 	// invalid says why a step's configuration cannot run, "" when it can.
 	invalid string
 }
@@ -31,6 +33,7 @@ func evidenceStep(g *v1alpha1.Gate) evidenceSteps {
 			continue
 		}
 		out.found = true
+		out.sure = out.sure || s.If == "" && !s.ContinueOnError
 		spec, err := gate.ParseEvidence(s)
 		if err != nil {
 			out.invalid = fmt.Sprintf("steps[%d]: %s", i, clean(err.Error(), 200))
@@ -39,7 +42,8 @@ func evidenceStep(g *v1alpha1.Gate) evidenceSteps {
 		for _, name := range spec.Gates {
 			wanted[CheckName(name)] = true
 		}
-		if spec.MaxRisk != nil && (out.maxRisk == nil || *spec.MaxRisk < *out.maxRisk) {
+		// A limit is about the risk that the same step's change check gives.
+		if spec.MaxRisk != nil && slices.Contains(spec.Gates, string(CheckChange)) && (out.maxRisk == nil || *spec.MaxRisk < *out.maxRisk) {
 			out.maxRisk = spec.MaxRisk
 		}
 	}
@@ -58,8 +62,18 @@ func evidenceStep(g *v1alpha1.Gate) evidenceSteps {
 // assert and allowlist for every image, policy, change and maxRisk for the
 // first one, as the step does. Empty when the Gate has no such step.
 func stepChecks(g *v1alpha1.Gate, b *v1alpha1.Bundle, a evidenceAnswer, consult bool) []EvidenceCheck {
-	out := []EvidenceCheck{}
 	step := evidenceStep(g)
+	out := runChecks(step, g, b, a, consult)
+	for i := range out {
+		if c := &out[i]; !step.sure && c.Result == CheckFail {
+			c.Result, c.Detail = CheckUnknown, "would fail the step, which has a condition or continueOnError and may not fail the crossing: "+c.Detail
+		}
+	}
+	return out
+}
+
+func runChecks(step evidenceSteps, g *v1alpha1.Gate, b *v1alpha1.Bundle, a evidenceAnswer, consult bool) []EvidenceCheck {
+	out := []EvidenceCheck{}
 	if !step.found {
 		return out
 	}

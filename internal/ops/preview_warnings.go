@@ -61,9 +61,14 @@ func (v *view) promotionWarnings(b *v1alpha1.Bundle, checks []EvidenceCheck, art
 	}
 	out = append(out, v.upstreamWarnings(b)...)
 	out = append(out, checkWarnings(checks, self)...)
-	// Images that no check is about count too, where the Gate asks for evidence.
-	if len(checks) > 0 {
+	// Images that no check is about count too, where the Gate names a server. A
+	// broken chain is told here unless a check has lost its word by it.
+	if v.g.Spec.Evidence != nil {
 		for _, a := range artifacts {
+			told := slices.ContainsFunc(checks, func(c EvidenceCheck) bool { return c.Digest == a.Digest && c.Result == CheckUnknown })
+			if a.Conclusion == ConcludeBrokenChain && !told {
+				add(WarnEvidencePart, &self, "%s: %s", a.image(), a.Detail)
+			}
 			for _, c := range a.Concerns {
 				add(WarnEvidencePart, &self, "%s: %s: %s", a.image(), c.Kind, c.Detail)
 			}

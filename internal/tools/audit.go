@@ -58,10 +58,15 @@ var getAuditTrail = New(About{
 	}
 	out := auditOut{Result: Result{Scope: env.scope(ctx, q.Namespace), Warnings: env.warnings(), Incomplete: unreads(page.Incomplete)},
 		Listed: Listed{Total: page.Total, Truncated: page.Truncated, NextCursor: page.NextCursor}, Entries: page.Entries, CompleteSince: page.CompleteSince}
-	if page.Total == 0 {
+	switch {
+	case page.Total == 0 && len(page.Incomplete) > 0:
+		out.Summary = "nothing is recorded for this question in what could be read; incomplete says what could not"
+	case page.Total == 0:
 		out.Summary = "nothing is recorded for this question"
 		out.NextSteps = elsewhere(q.Namespace)
-	} else {
+	case len(page.Entries) == 0: // what came after the cursor is gone since
+		out.Summary = fmt.Sprintf("%d entries, none after the cursor", page.Total)
+	default:
 		e := page.Entries[0]
 		out.Summary = fmt.Sprintf("%d entries; the newest shown: %s %s at %s", page.Total, e.Bundle, e.Kind, e.Gate)
 	}
@@ -69,9 +74,6 @@ var getAuditTrail = New(About{
 		for i := range out.Entries {
 			e := &out.Entries[i]
 			e.Detail = ops.Clean(e.Detail, 160)
-			if len(e.Digest) > 12 {
-				e.Digest = e.Digest[:12]
-			}
 		}
 	}
 	return out, nil

@@ -50,7 +50,7 @@ var listPassages = New(About{
 	if page.Total == 0 {
 		out.Summary = nothing("Passage", "", ns, "gate", in.Gate, "bundle", in.Bundle)
 		out.NextSteps = elsewhere(ns)
-	} else {
+	} else if len(page.Items) > 0 { // none: what came after the cursor is gone since
 		r := page.Items[0]
 		out.NextSteps = []ops.NextStep{{Tool: "get_passage", Arguments: map[string]string{"passage": r.Passage, "namespace": r.Namespace}, Why: "the newest shown, step by step"}}
 	}
