@@ -100,6 +100,11 @@ var getEvidence = New(About{
 			w.Item("%s  %s", w.Code(string(c.Kind)), c.Detail)
 		}
 	}
+	for i, v := range out.Views {
+		if i > 0 { // the first view's images stand above
+			w.Fact("also asked", fmt.Sprintf("%s, environment %s (%s): %s %s", v.Server, v.Environment, strings.Join(v.Gates, ", "), v.Conclusion, v.Detail))
+		}
+	}
 	for _, a := range out.ApprovedIn {
 		w.Fact("approved", fmt.Sprintf("for %s by %s at %s", a.Gate, a.Actor, a.At.UTC().Format(time.RFC3339)))
 	}
