@@ -12,9 +12,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 	"github.com/google/go-cmp/cmp/cmpopts"
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/runtime/schema"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/yaml"
 
@@ -144,31 +142,6 @@ func TestAuditUnknownNames(t *testing.T) {
 	}
 }
 
-// forbidding is a cluster whose user may not list some kinds, or nothing over
-// all namespaces.
-type forbidding struct {
-	client.Client
-	kinds    []string
-	allSpace bool
-}
-
-func (c forbidding) List(ctx context.Context, l client.ObjectList, opts ...client.ListOption) error {
-	lo := (&client.ListOptions{}).ApplyOptions(opts)
-	kind := ""
-	switch l.(type) {
-	case *v1alpha1.GateList:
-		kind = v1alpha1.KindGate
-	case *v1alpha1.BundleList:
-		kind = v1alpha1.KindBundle
-	case *v1alpha1.PassageList:
-		kind = v1alpha1.KindPassage
-	}
-	if slices.Contains(c.kinds, kind) || (c.allSpace && lo.Namespace == "") {
-		return apierrors.NewForbidden(schema.GroupResource{Group: v1alpha1.GroupVersion.Group, Resource: kind}, "", errors.New("no such right"))
-	}
-	return c.Client.List(ctx, l, opts...)
-}
-
 func TestAuditOfWhatCanBeRead(t *testing.T) {
 	for name, c := range map[string]struct {
 		forbidden  []string
@@ -185,7 +158,7 @@ func TestAuditOfWhatCanBeRead(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			o := fromSnapshot(t, "testdata/audit/shop")
-			o.Client = forbidding{Client: o.Client, kinds: c.forbidden}
+			o.Client = forbidding{Client: o.Client, everywhere: kindSet(c.forbidden...)}
 			page := audit(t, o, AuditQuery{})
 			if page.Total != c.entries {
 				t.Errorf("%d entries, want %d", page.Total, c.entries)
@@ -211,14 +184,14 @@ func TestAuditOfWhatCanBeRead(t *testing.T) {
 
 	t.Run("nothing", func(t *testing.T) {
 		o := fromSnapshot(t, "testdata/audit/shop")
-		o.Client = forbidding{Client: o.Client, kinds: []string{v1alpha1.KindGate, v1alpha1.KindBundle, v1alpha1.KindPassage}}
+		o.Client = forbidding{Client: o.Client, everywhere: kindSet(v1alpha1.KindGate, v1alpha1.KindBundle, v1alpha1.KindPassage)}
 		if page, err := o.Audit(context.Background(), AuditQuery{}); sourceCode(err) != SourceForbidden {
 			t.Errorf("got %+v, %v; want the API server's refusal", page, err)
 		}
 	})
 	t.Run("own namespace only", func(t *testing.T) {
 		o := fromSnapshot(t, "testdata/audit/shop")
-		o.Client, o.DefaultNamespace = forbidding{Client: o.Client, allSpace: true}, "shop"
+		o.Client, o.DefaultNamespace = forbidding{Client: o.Client, clusterWide: kindSet(v1alpha1.KindGate, v1alpha1.KindBundle, v1alpha1.KindPassage)}, "shop"
 		if page := audit(t, o, AuditQuery{}); page.Total != 14 || len(page.Incomplete) != 3 {
 			t.Errorf("%d entries, incomplete %+v; want all of shop, and to be told so", page.Total, page.Incomplete)
 		}

@@ -112,6 +112,11 @@ func (out *Evidence) fill(b *v1alpha1.Bundle, answers []evidenceAnswer) {
 				out.Unavailable = view.Detail
 			}
 		}
+		// What another server or environment says of the same Bundle counts as
+		// much: a broken chain there outranks an approval here.
+		if order := Codes(Conclusions); a.answered() && slices.Index(order, view.Conclusion) < slices.Index(order, out.Conclusion) {
+			out.Conclusion = view.Conclusion
+		}
 		out.Views = append(out.Views, view)
 	}
 	if f := firstOf(out.Artifacts); f != nil {
@@ -146,6 +151,13 @@ func (out *Evidence) summarise() string {
 	}
 	if out.Unavailable != "" {
 		return fmt.Sprintf("%s%s: %s: %s", out.Bundle, through, out.Status, out.Unavailable)
+	}
+	if len(out.Views) > 0 && out.Views[0].Conclusion != out.Conclusion {
+		for _, v := range out.Views[1:] {
+			if v.Conclusion == out.Conclusion {
+				return fmt.Sprintf("%s through %s: %s: %s (through %s: %s)", out.Bundle, strings.Join(v.Gates, ", "), v.Conclusion, v.Detail, out.Gate, out.Views[0].Conclusion)
+			}
+		}
 	}
 	say := fmt.Sprintf("%s%s: %s", out.Bundle, through, out.Conclusion)
 	for _, a := range out.Artifacts {

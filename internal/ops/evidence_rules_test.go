@@ -70,7 +70,7 @@ func TestEvidenceStepThatMayNotCount(t *testing.T) {
 func TestAuditOfANarrowedUser(t *testing.T) {
 	o := fromSnapshot(t, "../../examples/estate")
 	whole := audit(t, o, AuditQuery{})
-	o.Client = denyList{Client: o.Client, clusterWide: kindSet("Bundle", "Passage")}
+	o.Client = forbidding{Client: o.Client, clusterWide: kindSet("Bundle", "Passage")}
 	o.DefaultNamespace = "payments"
 	narrow := audit(t, o, AuditQuery{})
 	if len(narrow.Incomplete) != 2 {
@@ -88,5 +88,31 @@ func TestAuditOfANarrowedUser(t *testing.T) {
 	// A Bundle that nothing in sight names may be one that nobody could read.
 	if _, err := o.Audit(context.Background(), AuditQuery{Bundle: "storefront-not-there"}); err != nil {
 		t.Errorf("refused though Bundles were read in one namespace only: %v", err)
+	}
+}
+
+// TestWorstView holds that a broken chain at one server outranks the approval
+// of another, and that a server that did not answer outranks nothing.
+func TestWorstView(t *testing.T) {
+	answer := func(gate string, status ArtifactStatus, c Conclusion) evidenceAnswer {
+		a := evidenceAnswer{view: EvidenceView{Gates: []string{gate}, Artifacts: []ArtifactEvidence{{Repo: "r", Digest: "sha256:1", Trail: "t", Status: status, Conclusion: c, Detail: "because of " + gate}}}}
+		a.conclude()
+		return a
+	}
+	b := testBundle("web-1", time.Hour, v1alpha1.BundleStatus{})
+	for name, c := range map[string]struct {
+		second evidenceAnswer
+		want   Conclusion
+		says   string
+	}{
+		"a broken chain": {answer("live", ArtifactOnTrail, ConcludeBrokenChain), ConcludeBrokenChain, "through live: BrokenChain: because of live"},
+		"an approval":    {answer("live", ArtifactOnTrail, ConcludeApprove), ConcludeApprove, "through prod: Approve"},
+		"no answer":      {answer("live", ArtifactUnavailable, ConcludeUnknown), ConcludeApprove, "through prod: Approve"},
+	} {
+		out := &Evidence{Bundle: b.Name}
+		out.fill(&b, []evidenceAnswer{answer("prod", ArtifactOnTrail, ConcludeApprove), c.second})
+		if say := out.summarise(); out.Conclusion != c.want || !strings.Contains(say, c.says) || out.Gate != "prod" || len(out.Views) != 2 {
+			t.Errorf("%s: %s, %q", name, out.Conclusion, say)
+		}
 	}
 }

@@ -30,9 +30,9 @@ type Evidence struct {
 	Digest    string `json:"digest,omitempty" jsonschema_description:"digest of the first image"`
 	Trail     string `json:"trail,omitempty" jsonschema_description:"trail of the first image"`
 	Gate      string `json:"gate,omitempty" jsonschema_description:"Gate through which it was asked"`
-	// Status is the first image's; Conclusion is the worst over all images.
+	// Status is the first image's; Conclusion is the worst over all images and views.
 	Status      ArtifactStatus            `json:"status" jsonschema_description:"what is known of the first image"`
-	Conclusion  Conclusion                `json:"conclusion" jsonschema_description:"worst over all images"`
+	Conclusion  Conclusion                `json:"conclusion" jsonschema_description:"worst over all images and views"`
 	Verdict     *fides.ChangeVerdict      `json:"verdict,omitempty" jsonschema_description:"change gate's answer for the first image"`
 	ApprovedIn  []v1alpha1.BundleApproval `json:"approvedIn" jsonschema_description:"in the Bundle: {gate, actor, at}"`
 	Unavailable string                    `json:"unavailable,omitempty" jsonschema_description:"why there is none, for people"`

@@ -15,13 +15,13 @@ import (
 	"github.com/hecate-mcp/hecate-mcp/internal/api/v1alpha1"
 )
 
-// denyList refuses LISTs of some kinds: everywhere, or over all namespaces.
-type denyList struct {
+// forbidding refuses LISTs of some kinds: everywhere, or over all namespaces.
+type forbidding struct {
 	client.Client
 	everywhere, clusterWide map[string]bool
 }
 
-func (f denyList) List(ctx context.Context, l client.ObjectList, opts ...client.ListOption) error {
+func (f forbidding) List(ctx context.Context, l client.ObjectList, opts ...client.ListOption) error {
 	kind := strings.TrimSuffix(strings.TrimPrefix(fmt.Sprintf("%T", l), "*v1alpha1."), "List")
 	o := client.ListOptions{}
 	o.ApplyOptions(opts)
@@ -60,7 +60,7 @@ func TestUnread(t *testing.T) {
 	}
 	t.Run("Bundles", func(t *testing.T) {
 		o := fromSnapshot(t, "testdata/states/awaiting-approval")
-		o.Client = denyList{Client: o.Client, everywhere: kindSet("Bundle")}
+		o.Client = forbidding{Client: o.Client, everywhere: kindSet("Bundle")}
 		g := find(t, o)
 		x, err := o.Explain(ctx, g.Namespace, g.Name)
 		if err != nil {
@@ -76,7 +76,7 @@ func TestUnread(t *testing.T) {
 	})
 	t.Run("Passages", func(t *testing.T) {
 		o := fromSnapshot(t, "testdata/states/step-waiting")
-		o.Client = denyList{Client: o.Client, everywhere: kindSet("Passage")}
+		o.Client = forbidding{Client: o.Client, everywhere: kindSet("Passage")}
 		g := find(t, o)
 		x, err := o.Explain(ctx, g.Namespace, g.Name)
 		if err != nil {
@@ -93,7 +93,7 @@ func TestUnread(t *testing.T) {
 	})
 	t.Run("narrowed", func(t *testing.T) {
 		o := fromSnapshot(t, "../../examples/estate")
-		o.Client = denyList{Client: o.Client, clusterWide: kindSet("Bundle", "Beacon", "Passage")}
+		o.Client = forbidding{Client: o.Client, clusterWide: kindSet("Bundle", "Beacon", "Passage")}
 		o.DefaultNamespace = "payments"
 		board, err := o.Overview(ctx, AllNamespaces)
 		if err != nil {
@@ -115,7 +115,7 @@ func TestUnread(t *testing.T) {
 	})
 	t.Run("Gates", func(t *testing.T) {
 		o := fromSnapshot(t, "testdata/states/resting")
-		o.Client = denyList{Client: o.Client, everywhere: kindSet("Gate")}
+		o.Client = forbidding{Client: o.Client, everywhere: kindSet("Gate")}
 		if _, err := o.Overview(ctx, AllNamespaces); err == nil || sourceCode(err) != SourceForbidden {
 			t.Errorf("got %v", err)
 		}

@@ -45,3 +45,25 @@ func TestCursorPastTheEnd(t *testing.T) {
 		}
 	}
 }
+
+// TestEvidenceOfManyImages holds that dozens of images keep their conclusions
+// and stay within what a client shows.
+func TestEvidenceOfManyImages(t *testing.T) {
+	a := getEvidence.Call(context.Background(), demoEnv(t), json.RawMessage(`{"bundle":"storefront-de4370fba351","namespace":"shop","format":"detailed"}`))
+	if a.Err != nil {
+		t.Fatal(a.Err)
+	}
+	out := a.Out.(getEvidenceOut)
+	if len(out.Artifacts) == 0 || len(out.Artifacts[0].Attestations) == 0 || out.Artifacts[0].Verdict == nil {
+		t.Fatalf("%s", a.JSON)
+	}
+	image, shown := out.Artifacts[0], len(out.Artifacts[0].Attestations)
+	conciseEvidence(&out.Evidence, 0)
+	got := out.Artifacts[0]
+	if got.Conclusion != image.Conclusion || len(got.Checks) != len(image.Checks) || len(got.Attestations) != 0 || got.MoreAttestations != image.MoreAttestations+shown || got.Verdict != nil {
+		t.Errorf("%+v", got)
+	}
+	if raw, err := encode(got); err != nil || len(raw) > 1200 {
+		t.Errorf("one image still has %d bytes (%v)", len(raw), err)
+	}
+}

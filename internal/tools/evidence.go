@@ -59,7 +59,14 @@ var getEvidence = New(About{
 		out.NextSteps = []ops.NextStep{{Tool: "preview_promotion", Arguments: map[string]string{"gate": ev.Gate, "bundle": ev.Bundle, "namespace": ev.Namespace}, Why: "whether it would cross"}}
 	}
 	if !in.detailed() {
-		conciseEvidence(&out.Evidence)
+		conciseEvidence(&out.Evidence, 5)
+	}
+	// A Bundle of dozens of images keeps every conclusion with its holds, checks
+	// and concerns, and loses what stands behind them.
+	if raw, err := encode(out); err != nil {
+		return getEvidenceOut{}, err
+	} else if len(raw) > ops.MaxPageBytes {
+		conciseEvidence(&out.Evidence, 0)
 	}
 	return out, nil
 }, func(w *Writer, out getEvidenceOut) {
@@ -111,13 +118,17 @@ var getEvidence = New(About{
 	w.result(Result{Warnings: out.Warnings, Incomplete: unreads(out.Incomplete), NextSteps: out.NextSteps}, out.HumanSteps...)
 })
 
-// conciseEvidence keeps the verdicts and drops the lists behind them.
-func conciseEvidence(ev *ops.Evidence) {
+// conciseEvidence keeps the verdicts and the first few of the lists behind them;
+// keep 0 also drops each image's verdict, whose holds and conclusion stay.
+func conciseEvidence(ev *ops.Evidence, keep int) {
 	trim := func(as []ops.ArtifactEvidence) {
 		for i := range as {
 			a := &as[i]
-			if n := len(a.Attestations) - 5; n > 0 {
-				a.Attestations, a.MoreAttestations = a.Attestations[:5], a.MoreAttestations+n
+			if n := len(a.Attestations) - keep; n > 0 {
+				a.Attestations, a.MoreAttestations = a.Attestations[:keep], a.MoreAttestations+n
+			}
+			if keep == 0 {
+				a.Verdict, a.Approvals = nil, nil
 			}
 		}
 	}
