@@ -63,7 +63,7 @@ func (v *view) beaconCause(name string) beaconCause {
 	case b.Status.LastPolled == nil && ready == nil:
 		c.code = ReasonBeaconNotPolled
 		c.detail = fmt.Sprintf("Beacon %s has not polled yet (created %s ago)", name, span(v.e.now.Sub(b.CreationTimestamp.Time)))
-		c.change = v.e.now.Sub(b.CreationTimestamp.Time) > max(lag, interval(b))
+		c.change = v.e.older(b.CreationTimestamp.Time, max(lag, interval(b)))
 	case b.Spec.Emit == v1alpha1.EmitManual:
 		c.code, c.since = ReasonBeaconManual, b.Status.LastPolled
 		c.detail = fmt.Sprintf("Beacon %s only discovers (emit: Manual): somebody has to emit; it has discovered %s", name, plural(len(b.Status.Discovered), "artifact"))

@@ -335,18 +335,18 @@ func (v *view) warnings(s State) []Warning {
 	var out []Warning
 	self := v.object()
 	g := v.g
-	if differs, at := v.contradicts(); differs && (at == nil || v.e.now.Sub(at.Time) <= lag) && len(v.running) == 0 && !v.verification.wedged {
+	if differs, at := v.contradicts(); differs && (at == nil || !v.e.older(at.Time, lag)) && len(v.running) == 0 && !v.verification.wedged {
 		out = append(out, Warning{WarnStatusLags, "status.eligible does not yet say what follows from the Bundles; the Gate looks again within a minute", &self})
 	}
-	if g.Status.ObservedGeneration < g.Generation && v.e.now.Sub(edited(&g.ObjectMeta).Time) <= lag {
+	if g.Status.ObservedGeneration < g.Generation && !v.e.untimed && !v.e.older(edited(&g.ObjectMeta).Time, lag) {
 		out = append(out, Warning{WarnStatusLags, fmt.Sprintf("the controller has observed generation %d of %d", g.Status.ObservedGeneration, g.Generation), &self})
 	}
-	if len(v.finished) > 0 && !v.frozen() && !v.verification.wedged && !v.recorded(v.finished[0]) && v.e.now.Sub(v.finished[0].Ended().Time) <= lag {
+	if len(v.finished) > 0 && !v.frozen() && !v.verification.wedged && !v.recorded(v.finished[0]) && !v.e.older(v.finished[0].Ended().Time, lag) {
 		obj := v.passageObject(v.finished[0])
 		out = append(out, Warning{WarnStatusLags, fmt.Sprintf("Passage %s ended %s and is not recorded yet", v.finished[0].Name, v.finished[0].Phase()), &obj})
 	}
 	for _, p := range v.running {
-		if p.Status == nil && v.e.now.Sub(p.CreationTimestamp.Time) <= lag {
+		if p.Status == nil && !v.e.older(p.CreationTimestamp.Time, lag) {
 			obj := v.passageObject(p)
 			out = append(out, Warning{WarnStatusLags, fmt.Sprintf("Passage %s has not been picked up yet", p.Name), &obj})
 		}

@@ -65,6 +65,10 @@ func newEstate(now time.Time) *estate {
 	}
 }
 
+// older says that something is longer ago than d: never where the clock is not
+// the objects' own, since age then says nothing.
+func (e *estate) older(t time.Time, d time.Duration) bool { return !e.untimed && e.now.Sub(t) > d }
+
 // unread says that objects of a kind may exist in a namespace without having
 // been read: nothing may be concluded from their absence.
 func (e *estate) unread(kind, namespace string) bool {

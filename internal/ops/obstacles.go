@@ -177,7 +177,7 @@ func (v *view) verificationObstacle() []Blocker {
 func (v *view) recordingObstacles() []Blocker {
 	var out []Blocker
 	self := v.object()
-	g, now := v.g, v.e.now
+	g := v.g
 	stalled := v.verification.wedged
 	var unrecorded *v1alpha1.Passage
 	if len(v.finished) > 0 && !v.recorded(v.finished[0]) && !v.verification.wedged {
@@ -185,7 +185,7 @@ func (v *view) recordingObstacles() []Blocker {
 	}
 	if unrecorded != nil {
 		p, obj := unrecorded, v.passageObject(unrecorded)
-		old := now.Sub(p.Ended().Time) > lag
+		old := v.e.older(p.Ended().Time, lag)
 		switch {
 		case v.frozen():
 			why := "the Gate is suspended"
@@ -243,7 +243,7 @@ func (v *view) lostOutcomes() []Blocker {
 		if c := v.g.Status.Current; c != nil && ended.Before(&c.EnteredAt) {
 			continue // what entered since is what the environment holds
 		}
-		if !v.frozen() && v.e.now.Sub(ended.Time) <= lag {
+		if !v.frozen() && !v.e.older(ended.Time, lag) {
 			continue
 		}
 		out = append(out, Blocker{Kind: BlockerOutcomeUnrecorded, Object: &obj, Bundles: []string{p.Spec.Bundle}, Since: &ended, Reason: string(p.Phase()),
@@ -257,7 +257,7 @@ func (v *view) lostOutcomes() []Blocker {
 // stuckOn says that the Gate still names a Passage as active that ended long
 // enough ago: its reconcile fails.
 func (v *view) stuckOn(p *v1alpha1.Passage) bool {
-	return !v.frozen() && v.g.Status.ActivePassage == p.Name && v.e.now.Sub(p.Ended().Time) > lag && !v.recorded(p)
+	return !v.frozen() && v.g.Status.ActivePassage == p.Name && v.e.older(p.Ended().Time, lag) && !v.recorded(p)
 }
 
 // wedged says that the Gate does not move by itself, so that asking again is
@@ -283,30 +283,25 @@ func (v *view) overtaken(p *v1alpha1.Passage) bool {
 func (v *view) stale(stalled bool) (why string, since *metav1.Time) {
 	g, now := v.g, v.e.now
 	st := &g.Status
-	if v.e.untimed {
-		if st.ObservedGeneration < g.Generation {
-			return fmt.Sprintf("the controller has observed generation %d of %d: what the Gate's status says is about an earlier spec", st.ObservedGeneration, g.Generation), nil
-		}
-		return "", nil
-	}
 	if st.ObservedGeneration < g.Generation {
+		// Without a time, a spec that is not observed is all that is known.
 		at := edited(&g.ObjectMeta)
-		if now.Sub(at.Time) > lag {
+		if v.e.untimed || v.e.older(at.Time, lag) {
 			return fmt.Sprintf("the controller has observed generation %d of %d: what the Gate's status says is about an earlier spec", st.ObservedGeneration, g.Generation), at
 		}
 	}
 	for _, p := range v.running {
-		if p.Status == nil && now.Sub(p.CreationTimestamp.Time) > lag {
+		if p.Status == nil && v.e.older(p.CreationTimestamp.Time, lag) {
 			return fmt.Sprintf("Passage %s has no status %s after its creation: no controller has picked it up", p.Name, span(now.Sub(p.CreationTimestamp.Time))), &p.CreationTimestamp
 		}
 	}
 	if stalled || v.frozen() {
 		return "", nil
 	}
-	if h := st.Health; h != nil && h.ObservedAt != nil && now.Sub(h.ObservedAt.Time) > staleHealth {
+	if h := st.Health; h != nil && h.ObservedAt != nil && v.e.older(h.ObservedAt.Time, staleHealth) {
 		return fmt.Sprintf("the health report is %s old; the controller renews it every minute", span(now.Sub(h.ObservedAt.Time))), h.ObservedAt
 	}
-	if differs, at := v.contradicts(); differs && at != nil && now.Sub(at.Time) > lag {
+	if differs, at := v.contradicts(); differs && at != nil && v.e.older(at.Time, lag) {
 		return fmt.Sprintf("status.eligible contradicts the Bundles, though nothing changed for %s", span(now.Sub(at.Time))), at
 	}
 	return "", nil

@@ -294,3 +294,28 @@ func TestRunningHoldAtTheLimit(t *testing.T) {
 		}
 	}
 }
+
+// TestUntimed holds that age concludes nothing where nobody knows when the
+// objects were read: what is stale by the clock only lags.
+func TestUntimed(t *testing.T) {
+	b := []v1alpha1.Bundle{testBundle("web-1", 50*time.Minute, v1alpha1.BundleStatus{})}
+	for name, p := range map[string]v1alpha1.Passage{
+		"an outcome not recorded": testPassage("dev-a", "web-1", 40*time.Minute, v1alpha1.PassageSucceeded),
+		"not picked up":           testPassage("dev-a", "web-1", 40*time.Minute, ""),
+	} {
+		g := testGate(func(g *v1alpha1.Gate) {
+			g.Status.ActivePassage = "dev-a"
+			g.Status.Eligible = []string{"web-1"}
+			g.Status.Health.ObservedAt = ptr(ago(39 * time.Minute))
+		})
+		e := testEstate(g, b, p)
+		if x := e.explain(&e.gates[0]); !hasKind(x.Blockers, BlockerStalled, BlockerControllerStale) {
+			t.Errorf("%s, timed: %v", name, kindsOf(x))
+		}
+		e.untimed = true
+		x := e.explain(&e.gates[0])
+		if hasKind(x.Blockers, BlockerStalled, BlockerControllerStale) || len(x.Warnings) == 0 || x.Warnings[0].Kind != WarnStatusLags {
+			t.Errorf("%s, untimed: %v %v", name, kindsOf(x), x.Warnings)
+		}
+	}
+}
