@@ -20,6 +20,7 @@ func (a *app) callCommand() *cobra.Command {
 		Short: "Run a tool in the shell, through the same registry as the server",
 		Example: `  hecate-mcp call explain_gate --demo --arg gate=production
   hecate-mcp call list_gates -A -o json
+  hecate-mcp call validate_manifests --repo . -o json
   hecate-mcp call get_audit_trail --args '{"gate":"production","limit":5}'`,
 		Args: cobra.ExactArgs(1),
 		ValidArgsFunction: func(_ *cobra.Command, args []string, _ string) ([]string, cobra.ShellCompDirective) {
@@ -51,6 +52,11 @@ func (a *app) callCommand() *cobra.Command {
 				if err != nil {
 					return tools.Failed(err)
 				}
+				closing, err := a.repos.open(env)
+				defer closing()
+				if err != nil {
+					return tools.Failed(err)
+				}
 				return tool.Call(cmd.Context(), env, arguments)
 			}()
 			if err := a.print(args[0], answer, output); err != nil {
@@ -58,6 +64,9 @@ func (a *app) callCommand() *cobra.Command {
 			}
 			if answer.Err != nil {
 				return exitCode(answer.Err.ExitCode())
+			}
+			if v, ok := answer.Out.(interface{ Failed() bool }); ok && v.Failed() {
+				return exitCode(exitVerdict)
 			}
 			return nil
 		},

@@ -22,11 +22,12 @@ import (
 )
 
 // Exit codes: 0 answered, 1 usage, 2 could not tell (cluster, timeout), 3 not
-// found or ambiguous, 5 refused.
+// found or ambiguous, 4 a verdict is fail, 5 refused.
 const (
-	exitOK    = 0
-	exitUsage = 1
-	exitError = 2
+	exitOK      = 0
+	exitUsage   = 1
+	exitError   = 2
+	exitVerdict = 4
 )
 
 // exitError carries an exit code out of a command whose output is printed.
@@ -39,6 +40,7 @@ type app struct {
 	in       io.Reader
 	out, err io.Writer
 	flags    sourceFlags
+	repos    repoFlags
 	logLevel string
 }
 
@@ -66,6 +68,12 @@ func (f sourceFlags) source() string {
 		out += " --demo"
 	}
 	return out
+}
+
+// named tells whether the user named a source, rather than leave it to the
+// surroundings.
+func (f sourceFlags) named() bool {
+	return f.kubeconfig != "" || f.context != "" || f.snapshot != "" || f.demo
 }
 
 func run(ctx context.Context, args []string, in io.Reader, out, errOut io.Writer) int {
@@ -133,8 +141,9 @@ in the shell: hecate-mcp call explain_gate --demo --arg gate=production`,
 	f.StringVar(&a.flags.now, "now", "", "take this RFC 3339 time as now")
 	f.StringVar(&a.flags.fidesServer, "fides-server", "", "evidence server of Gates that name none (default: FIDES_SERVER_URL)")
 	f.StringVar(&a.logLevel, "log-level", "info", "debug, info, warn or error; logs go to stderr")
+	a.repos.add(f)
 	addServeFlags(root, serve)
-	root.AddCommand(serve, a.callCommand(), a.toolsCommand(), a.schemaCommand(), a.versionCommand())
+	root.AddCommand(serve, a.callCommand(), a.toolsCommand(), a.schemaCommand(), a.versionCommand(), a.worker())
 	return root
 }
 
@@ -173,6 +182,10 @@ func (a *app) environment(ctx context.Context) (*tools.Env, error) {
 	}
 	src, err := cluster.Open(ctx, o)
 	if err != nil {
+		if len(a.repos.repos) > 0 && !f.named() {
+			// Files need no cluster; the tools that do need one say why it is missing.
+			return &tools.Env{NoSource: err}, nil
+		}
 		return nil, err
 	}
 	op := ops.New(src.Client)
@@ -195,5 +208,5 @@ func (a *app) environment(ctx context.Context) (*tools.Env, error) {
 	// What was dumped, or made up, has no context to take a namespace from: the
 	// point is to see everything at once.
 	all = all || (src.Mode != cluster.ModeLive && f.namespace == "")
-	return &tools.Env{Ops: op, Source: src, AllNamespaces: all}, nil
+	return &tools.Env{Ops: op, Source: src, AllNamespaces: all, JoinGates: f.named()}, nil
 }

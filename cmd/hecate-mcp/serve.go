@@ -38,8 +38,18 @@ func (a *app) serveCommand() *cobra.Command {
 		if err != nil {
 			return err
 		}
-		for _, w := range env.Source.Warnings {
-			log.Warn(w)
+		closing, err := a.repos.open(env)
+		defer closing()
+		if err != nil {
+			return err
+		}
+		if env.NoSource != nil {
+			log.Warn("no cluster: the tools of promotions answer with this", "error", env.NoSource.Error())
+		} else {
+			env.JoinGates = true
+			for _, w := range env.Source.Warnings {
+				log.Warn(w)
+			}
 		}
 		s := tools.NewServer(env, selected, version(), log)
 		if *transport == "stdio" {

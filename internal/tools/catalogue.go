@@ -1,6 +1,9 @@
 package tools
 
-import "github.com/hecate-mcp/hecate-mcp/internal/ops"
+import (
+	"github.com/hecate-mcp/hecate-mcp/internal/gitops"
+	"github.com/hecate-mcp/hecate-mcp/internal/ops"
+)
 
 // CodeRow is one code of the catalogue.
 type CodeRow struct {
@@ -45,6 +48,12 @@ func Catalogue() []CodeGroup {
 		group("CheckResult", "evidence[].result", ops.CheckResults),
 		group("HashChainStatus", "artifacts[].chain.status", ops.HashChainStatuses),
 		group("ConcernKind", "artifacts[].concerns[].kind", ops.ConcernKinds),
+		group("FluxState", "kustomizations[].state of a Flux repository", meanings(gitops.States)),
+		group("Finding", "findings[].code", meanings(gitops.FindingCodes)),
+		group("Severity", "findings[].severity and status", meanings(gitops.Severities)),
+		group("Authority", "findings[].source", meanings(gitops.Sources)),
+		group("Effect", "directlyAffected[].effect", meanings(gitops.Effects)),
+		group("UnmappedReason", "unmappedFiles[].reason", meanings(gitops.UnmappedReasons)),
 		group("Code", "code of an error", Codes),
 	}
 }

@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"github.com/hecate-mcp/hecate-mcp/internal/cluster"
+	"github.com/hecate-mcp/hecate-mcp/internal/gitops"
 	"github.com/hecate-mcp/hecate-mcp/internal/ops"
 )
 
@@ -12,6 +13,19 @@ import (
 type Env struct {
 	Ops    *ops.Ops
 	Source *cluster.Source
+	// Repositories are what the tools of the repository side may read; GitOps
+	// answers about them, nil without any.
+	Repositories []Repository
+	GitOps       *gitops.Engine
+	// RepoConfig lies over each repository's own configuration.
+	RepoConfig gitops.Config
+	// KubernetesVersion picks the schemas unless a call does; "" is the newest.
+	KubernetesVersion string
+	// JoinGates lets an answer about files name the Gates of the cluster.
+	JoinGates bool
+	// NoSource says why there is no cluster to read, nil when there is one: tools
+	// that need one answer with it.
+	NoSource error
 	// AllNamespaces makes every tool look in all namespaces unless told.
 	AllNamespaces bool
 	// Timeout bounds one call; 0 means DefaultTimeout.

@@ -9,16 +9,21 @@ import (
 )
 
 // Toolsets that --toolsets picks from.
-const Promotion = "promotion"
+const (
+	Promotion = "promotion"
+	GitOps    = "gitops"
+)
 
 // Toolsets lists every toolset and what it is for.
 var Toolsets = []struct{ Name, About string }{
 	{Promotion, "why Gates are stuck, what happened, what would cross: reading only"},
+	{GitOps, "the graph of a Flux repository, what a change touches, whether it is sound: reading files only"},
 }
 
 // All lists every tool by name.
 func All() []Tool {
-	all := []Tool{explainGate, listGates, listBundles, listBeacons, listPassages, getPassage, getEvidence, getAuditTrail, previewPromotion}
+	all := []Tool{explainGate, listGates, listBundles, listBeacons, listPassages, getPassage, getEvidence, getAuditTrail, previewPromotion,
+		getFluxGraph, computeImpact, validateManifests}
 	slices.SortFunc(all, func(a, b Tool) int { return cmp.Compare(a.Name, b.Name) })
 	return all
 }

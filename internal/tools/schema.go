@@ -12,6 +12,7 @@ import (
 
 	"github.com/hecate-mcp/hecate-mcp/internal/api/v1alpha1"
 	"github.com/hecate-mcp/hecate-mcp/internal/fides"
+	"github.com/hecate-mcp/hecate-mcp/internal/gitops"
 	"github.com/hecate-mcp/hecate-mcp/internal/ops"
 )
 
@@ -153,6 +154,14 @@ var brief = map[reflect.Type]string{
 	reflect.TypeFor[sourceWarning]():           "",
 	reflect.TypeFor[unread]():                  "",
 	reflect.TypeFor[map[string]int]():          "{list: count}",
+	reflect.TypeFor[gitops.Object]():           "{apiVersion, kind, namespace, name}",
+	reflect.TypeFor[gitops.KustomizationKey](): "{cluster, namespace, name}",
+	reflect.TypeFor[gitops.ClusterInfo]():      "",
+	reflect.TypeFor[gitops.ValidationMeta]():   "",
+	reflect.TypeFor[gitops.Waiting]():          "",
+	reflect.TypeFor[gitops.ChangedFile]():      "",
+	reflect.TypeFor[ops.FluxUse]():             "",
+	reflect.TypeFor[RepoScope]():               "",
 }
 
 // enums are the codes, each from the one table that lists it. It is a variable
@@ -177,6 +186,12 @@ var enums = func() map[reflect.Type][]any {
 	enum(m, ops.CheckResults)
 	enum(m, ops.HashChainStatuses)
 	enum(m, ops.ConcernKinds)
+	enum(m, meanings(gitops.States))
+	enum(m, meanings(gitops.Severities))
+	enum(m, meanings(gitops.FindingCodes))
+	enum(m, meanings(gitops.Sources))
+	enum(m, meanings(gitops.Effects))
+	enum(m, meanings(gitops.UnmappedReasons))
 	return m
 }()
 

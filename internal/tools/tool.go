@@ -98,6 +98,9 @@ func (t Tool) Call(ctx context.Context, env *Env, args json.RawMessage) (a Answe
 	}
 	ctx, cancel := context.WithTimeout(ctx, timeout)
 	defer cancel()
+	if t.Toolset != GitOps && env.NoSource != nil {
+		return failed(toError(env.NoSource))
+	}
 	out, err := t.call(ctx, env, args)
 	if err != nil {
 		if ctx.Err() != nil {

@@ -1,0 +1,680 @@
+package gitops
+
+import (
+	"context"
+	"fmt"
+	"maps"
+	"path"
+	"regexp"
+	"slices"
+	"strings"
+
+	"github.com/hecate-mcp/hecate-mcp/internal/gitops/render"
+	"github.com/hecate-mcp/hecate-mcp/internal/gitops/source"
+)
+
+// ChangedFile is one file of a change. A move is a deletion and an addition.
+type ChangedFile struct {
+	File   string `json:"file" jsonschema_description:"path in the repository"`
+	Change string `json:"change" jsonschema_description:"added, modified or deleted"`
+}
+
+// Effect says what becomes of a Kustomization.
+type Effect string
+
+// The effects.
+const (
+	EffectChanged Effect = "changed"
+	EffectAdded   Effect = "added"
+	EffectRemoved Effect = "removed"
+	EffectUnknown Effect = "unknown"
+)
+
+// Effects are all effects and what they mean.
+var Effects = []Meaning[Effect]{
+	{EffectChanged, "its rendered output differs"},
+	{EffectAdded, "it is new"},
+	{EffectRemoved, "it is gone; what it owned is pruned where prune is on"},
+	{EffectUnknown, "what it is built from differs, but one side can't be built or looked into"},
+}
+
+// ObjectChange is one object that a change adds, changes or takes away.
+type ObjectChange struct {
+	Object
+	// Change is added, changed, pruned, orphaned (gone, but prune is off) or
+	// moved (another Kustomization renders it now).
+	Change string `json:"change" jsonschema_description:"added, changed, pruned, orphaned, moved"`
+	// Expands says that a chart or generator makes further objects from it.
+	Expands bool `json:"expands,omitempty" jsonschema_description:"makes further objects that are not looked at"`
+}
+
+// Affected is a Kustomization that a change alters.
+type Affected struct {
+	KustomizationKey
+	Effect  Effect         `json:"effect" jsonschema_description:"what becomes of it"`
+	Reasons []Reason       `json:"reasons,omitempty" jsonschema_description:"why"`
+	Objects []ObjectChange `json:"objects,omitempty" jsonschema_description:"what changes in it"`
+	Kinds   map[string]int `json:"kinds,omitempty" jsonschema_description:"kind: objects that change"`
+	Detail  string         `json:"detail,omitempty" jsonschema_description:"why the effect is unknown"`
+}
+
+// Reason is the way from a changed file to a Kustomization: file, the
+// kustomization files that name it, and the Kustomizations in between.
+type Reason struct {
+	File string   `json:"file,omitempty" jsonschema_description:"changed file"`
+	Path []string `json:"path" jsonschema_description:"from the file to the Kustomization"`
+}
+
+// Waiting is a Kustomization that waits for an affected one; it does not change.
+type Waiting struct {
+	KustomizationKey
+	Wave int `json:"wave" jsonschema_description:"depth of dependsOn"`
+}
+
+// UnmappedReason says why a changed file affects nothing.
+type UnmappedReason string
+
+// The reasons.
+const (
+	UnmappedIgnored      UnmappedReason = "Ignored"
+	UnmappedUnreferenced UnmappedReason = "Unreferenced"
+	UnmappedNotManifest  UnmappedReason = "NotAManifest"
+	UnmappedOtherSource  UnmappedReason = "OtherSource"
+	UnmappedNoChange     UnmappedReason = "NoRenderedChange"
+	UnmappedChart        UnmappedReason = "ChartSource"
+	UnmappedConfig       UnmappedReason = "Config"
+)
+
+// UnmappedReasons are all reasons and what they mean.
+var UnmappedReasons = []Meaning[UnmappedReason]{
+	{UnmappedIgnored, "source-controller leaves it out of the artifact"},
+	{UnmappedUnreferenced, "a manifest that no Kustomization reads"},
+	{UnmappedNotManifest, "no manifest, and nothing reads it"},
+	{UnmappedOtherSource, "in a folder that only Kustomizations of another source name"},
+	{UnmappedNoChange, "it is read, but what is rendered stays the same"},
+	{UnmappedChart, "part of a chart that a HelmRelease installs from this repository; charts are not rendered here"},
+	{UnmappedConfig, "the configuration of hecate-mcp"},
+}
+
+// UnmappedFile is a changed file that affects no Kustomization.
+type UnmappedFile struct {
+	File   string         `json:"file" jsonschema_description:"path in the repository"`
+	Reason UnmappedReason `json:"reason" jsonschema_description:"why"`
+	Detail string         `json:"detail,omitempty" jsonschema_description:"more"`
+}
+
+// ImpactResult is what a change touches.
+type ImpactResult struct {
+	// Base is the merge base's commit, Head the head's, "" for a working tree.
+	Base, Head           string
+	ChangedFiles         []ChangedFile
+	DirectlyAffected     []Affected
+	TransitivelyAffected []Waiting
+	// ReconcileSet are both, dependencies first.
+	ReconcileSet  []KustomizationKey
+	UnmappedFiles []UnmappedFile
+	Findings      []Finding
+	// Graph is that of the head.
+	Graph *FluxGraph
+}
+
+// HasCluster tells whether the head has a cluster, or the change takes it away.
+func (r *ImpactResult) HasCluster(name string) bool {
+	return slices.ContainsFunc(r.Graph.Clusters, func(c ClusterInfo) bool { return c.Name == name }) ||
+		slices.ContainsFunc(r.DirectlyAffected, func(a Affected) bool { return a.Cluster == name })
+}
+
+// GetChangedFiles lists what changed between the merge base of base and head,
+// and head; head "" is the working tree. A shallow or unrelated history is an
+// error that says so, never another comparison.
+func (e *Engine) GetChangedFiles(ctx context.Context, repo Repo, base string) ([]ChangedFile, string, error) {
+	if base == "" {
+		var err error
+		if base, err = e.store.DefaultBase(ctx, repo.Path); err != nil {
+			return nil, "", fromSource(err)
+		}
+	}
+	changes, err := e.store.Changed(ctx, repo.Path, base, repo.Ref)
+	if err != nil {
+		return nil, "", fromSource(err)
+	}
+	out := make([]ChangedFile, 0, len(changes.Files))
+	for _, c := range changes.Files {
+		out = append(out, ChangedFile{File: c.Path, Change: string(c.Kind)})
+	}
+	return out, changes.MergeBase, nil
+}
+
+// ComputeImpact says which Kustomizations a change alters: those whose rendered
+// output differs between the merge base and the head, exactly, and for each the
+// way from the changed file to it. The configuration file is read from the base.
+func (e *Engine) ComputeImpact(ctx context.Context, repo Repo, base string) (*ImpactResult, error) {
+	files, mergeBase, err := e.GetChangedFiles(ctx, repo, base)
+	if err != nil {
+		return nil, err
+	}
+	before, err := e.open(ctx, Repo{Path: repo.Path, Ref: mergeBase, Config: repo.Config}, nil)
+	if err != nil {
+		return nil, err
+	}
+	defer before.tree.Release()
+	after, err := e.open(ctx, repo, before)
+	if err != nil {
+		return nil, err
+	}
+	defer after.tree.Release()
+	bd, bg, err := e.discovered(ctx, before)
+	if err != nil {
+		return nil, err
+	}
+	hd, hg, err := e.discovered(ctx, after)
+	if err != nil {
+		return nil, err
+	}
+	c := &comparison{base: side{bd, bg}, head: side{hd, hg}, files: files, changed: map[string]string{}, mapped: map[string]bool{}}
+	for _, f := range files {
+		c.changed[f.File] = f.Change
+	}
+	return c.result(mergeBase, after.tree.Commit), nil
+}
+
+// side is one side of a change.
+type side struct {
+	d *discovery
+	g *FluxGraph
+}
+
+func (s side) node(k KustomizationKey) *node { return s.d.nodes[k] }
+
+type comparison struct {
+	base, head side
+	files      []ChangedFile
+	changed    map[string]string
+	mapped     map[string]bool // files that explain an affected Kustomization
+	why        map[KustomizationKey][]Reason
+	homes      map[string]KustomizationKey
+}
+
+func (c *comparison) result(mergeBase, head string) *ImpactResult {
+	out := &ImpactResult{Base: mergeBase, Head: head, ChangedFiles: c.files, Graph: c.head.g}
+	all := map[KustomizationKey]bool{}
+	for k := range c.base.d.nodes {
+		all[k] = true
+	}
+	for k := range c.head.d.nodes {
+		all[k] = true
+	}
+	keys := slices.Collect(maps.Keys(all))
+	SortKeys(keys)
+	var direct, present []KustomizationKey
+	for _, k := range keys {
+		if a, ok := c.compare(k); ok {
+			out.DirectlyAffected = append(out.DirectlyAffected, a)
+			direct = append(direct, k)
+			if c.head.node(k) != nil {
+				present = append(present, k)
+			}
+		}
+	}
+	for i := range out.DirectlyAffected {
+		a := &out.DirectlyAffected[i]
+		a.Reasons = c.reasons(a.KustomizationKey, map[KustomizationKey]bool{})
+	}
+	// What waited for a removed one waits in vain: dependants of both sides count.
+	waves := Waves(c.head.g)
+	waiting := map[KustomizationKey]bool{}
+	for _, k := range Dependants(c.head.g, direct) {
+		waiting[k] = true
+	}
+	for _, k := range Dependants(c.base.g, direct) {
+		if c.head.node(k) != nil && !slices.Contains(direct, k) {
+			waiting[k] = true
+		}
+	}
+	rest := slices.Collect(maps.Keys(waiting))
+	for _, k := range order(c.head.g, rest) {
+		out.TransitivelyAffected = append(out.TransitivelyAffected, Waiting{k, waves[k]})
+	}
+	out.ReconcileSet = TopoSort(c.head.g, append(present, rest...))
+	for _, f := range c.files {
+		if u, ok := c.unmapped(f, out.DirectlyAffected); ok {
+			out.UnmappedFiles = append(out.UnmappedFiles, u)
+		}
+		if f.File == ConfigFile {
+			out.Findings = append(out.Findings, Finding{Code: ConfigChanged, Severity: SeverityWarn, Source: SourceGraph, File: ConfigFile, Line: 1,
+				Message: "the change edits the configuration of hecate-mcp; the base's was used to judge it"})
+		}
+	}
+	return out
+}
+
+// compare tells whether a Kustomization's output differs.
+func (c *comparison) compare(k KustomizationKey) (Affected, bool) {
+	b, h := c.base.node(k), c.head.node(k)
+	a := Affected{KustomizationKey: k, Effect: EffectChanged}
+	switch {
+	case b == nil:
+		a.Effect = EffectAdded
+	case h == nil:
+		a.Effect = EffectRemoved
+	default:
+		if blind(b) != "" || blind(h) != "" {
+			if sameInputs(b, h) {
+				return a, false
+			}
+			a.Effect, a.Detail = EffectUnknown, blind(h)
+			if a.Detail == "" {
+				a.Detail = "before the change: " + blind(b)
+			}
+			return a, true
+		}
+		if sameOutput(b.manifests, h.manifests) {
+			return a, false
+		}
+	}
+	a.Objects = c.objects(k, b, h)
+	a.Kinds = map[string]int{}
+	for _, o := range a.Objects {
+		a.Kinds[o.Kind]++
+	}
+	return a, true
+}
+
+// blind says why a node's output is not known.
+func blind(n *node) string {
+	switch {
+	case n.external != "":
+		return n.external
+	case n.failure != nil:
+		return n.failure.Message
+	}
+	return ""
+}
+
+// sameInputs compares nodes of which at least one can't be built.
+func sameInputs(b, h *node) bool {
+	if b.path != h.path || b.ref != h.ref || b.external != h.external || (b.failure == nil) != (h.failure == nil) || (b.build == nil) != (h.build == nil) {
+		return false
+	}
+	return buildKey(b.object, b.path) == buildKey(h.object, h.path) && (b.build == nil || b.build.id == h.build.id) && b.vars.signature() == h.vars.signature()
+}
+
+func sameOutput(b, h []*manifest) bool {
+	return slices.EqualFunc(b, h, func(x, y *manifest) bool { return x == y || x.digest() == y.digest() })
+}
+
+// generated is the suffix that a generator puts behind the name of what it makes.
+var generated = regexp.MustCompile(`-[a-z0-9]{10}$`)
+
+// identityOf names an object across a change: a generator's without its hash.
+func identityOf(m *manifest) Object {
+	o := Object{Kind: m.Kind, APIVersion: m.group(), Namespace: m.Namespace, Name: m.Name}
+	if m.origin.Generator != "" {
+		o.Name = generated.ReplaceAllString(o.Name, "")
+	}
+	return o
+}
+
+// objects lists what differs, by kind, namespace and name.
+func (c *comparison) objects(k KustomizationKey, b, h *node) []ObjectChange {
+	before, after := map[Object]*manifest{}, map[Object]*manifest{}
+	if b != nil {
+		for _, m := range b.manifests {
+			before[identityOf(m)] = m
+		}
+	}
+	if h != nil {
+		for _, m := range h.manifests {
+			after[identityOf(m)] = m
+		}
+	}
+	var out []ObjectChange
+	for id, m := range after {
+		if old := before[id]; old == nil {
+			out = append(out, ObjectChange{m.Object, "added", expands(m)})
+		} else if old.digest() != m.digest() {
+			out = append(out, ObjectChange{m.Object, "changed", expands(m)})
+		}
+	}
+	for id, m := range before {
+		if after[id] != nil {
+			continue
+		}
+		change := "pruned"
+		if prune, _ := at(b.object, "spec", "prune").(bool); !prune {
+			change = "orphaned"
+		}
+		if home, ok := c.home(k.Cluster, id); ok && home != k {
+			change = "moved"
+		}
+		out = append(out, ObjectChange{m.Object, change, expands(m)})
+	}
+	slices.SortFunc(out, func(x, y ObjectChange) int {
+		return strings.Compare(x.Kind+"\x00"+x.Namespace+"\x00"+x.Name+"\x00"+x.Change, y.Kind+"\x00"+y.Namespace+"\x00"+y.Name+"\x00"+y.Change)
+	})
+	return out
+}
+
+// home finds the Kustomization that renders an object at the head.
+func (c *comparison) home(cluster string, id Object) (KustomizationKey, bool) {
+	if c.homes == nil {
+		c.homes = map[string]KustomizationKey{}
+		for _, k := range sortedKeys(c.head.d.nodes) {
+			for _, m := range c.head.d.nodes[k].manifests {
+				key := k.Cluster + "\x00" + identityOf(m).APIVersion + identityOf(m).String()
+				if _, ok := c.homes[key]; !ok {
+					c.homes[key] = k
+				}
+			}
+		}
+	}
+	k, ok := c.homes[cluster+"\x00"+id.APIVersion+id.String()]
+	return k, ok
+}
+
+func expands(m *manifest) bool {
+	return m.Kind == "HelmRelease" && m.group() == groupHelm || m.Kind == "ResourceSet" && m.group() == groupOperator
+}
+
+// maxReasons bounds the reasons of one Kustomization.
+const maxReasons = 20
+
+// reasons are the ways from changed files to a Kustomization: files that its
+// build reads, else what changed the Kustomization itself, its variables or its
+// source.
+func (c *comparison) reasons(k KustomizationKey, seen map[KustomizationKey]bool) []Reason {
+	if r, ok := c.why[k]; ok {
+		return r
+	}
+	if seen[k] {
+		return nil
+	}
+	seen[k] = true
+	b, h := c.base.node(k), c.head.node(k)
+	var out []Reason
+	if b != nil && h != nil {
+		out = append(out, c.ownFiles(k)...)
+	}
+	// The Kustomization itself: new, gone, or edited.
+	if b == nil || h == nil || buildKey(b.object, b.path) != buildKey(h.object, h.path) || fmt.Sprint(at(b.object, "spec")) != fmt.Sprint(at(h.object, "spec")) {
+		out = append(out, c.ownDocument(k, b, h, seen)...)
+		if b == nil || h == nil {
+			out = append(out, c.ownFiles(k)...)
+		}
+	}
+	if b != nil && h != nil && b.vars.signature() != h.vars.signature() {
+		out = append(out, c.variables(k, h, seen)...)
+	}
+	var unique []Reason
+	have := map[string]bool{}
+	for _, r := range out {
+		key := strings.Join(r.Path, "\x00")
+		if have[key] || len(unique) == maxReasons {
+			continue
+		}
+		have[key] = true
+		c.mapped[r.File] = true
+		unique = append(unique, r)
+	}
+	if c.why == nil {
+		c.why = map[KustomizationKey][]Reason{}
+	}
+	c.why[k] = unique
+	return unique
+}
+
+// ownFiles are the changed files among what the build of either side looked at.
+func (c *comparison) ownFiles(k KustomizationKey) []Reason {
+	var out []Reason
+	for _, s := range []side{c.base, c.head} {
+		n := s.node(k)
+		if n == nil || n.build == nil {
+			continue
+		}
+		for _, hit := range c.hits(n) {
+			out = append(out, Reason{hit.repo, append(wayThrough(n, hit.local), "Kustomization "+k.String())})
+		}
+	}
+	slices.SortStableFunc(out, func(a, b Reason) int { return strings.Compare(a.File, b.File) })
+	return out
+}
+
+// hit is a changed file that a build looked at: local is its path in the
+// artifact, repo in the repository.
+type hit struct{ repo, local string }
+
+// hits finds the changed files in a read-set. A folder that was walked, and a
+// file that was looked for, count for files that come and go.
+func (c *comparison) hits(n *node) []hit {
+	var out []hit
+	for _, r := range n.build.result.Reads {
+		repo := n.art.art.RepoPath(r.Path)
+		switch change, ok := c.changed[repo]; {
+		case ok && (r.Kind == render.File || r.Kind == render.Missing):
+			_ = change
+			out = append(out, hit{repo, r.Path})
+		case r.Kind == render.Dir:
+			for _, f := range c.files {
+				if f.Change != string(source.Modified) && path.Dir(f.File) == repo {
+					out = append(out, hit{f.File, path.Join(r.Path, path.Base(f.File))})
+				}
+			}
+		}
+	}
+	return out
+}
+
+// wayThrough are the repository's files from one that is read up to the entry:
+// each named by the next.
+func wayThrough(n *node, local string) []string {
+	way := []string{n.art.art.RepoPath(local)}
+	seen := map[string]bool{local: true}
+	for at := local; ; {
+		next := ""
+		for dir := at; next == "" && dir != "." && dir != "/"; dir = path.Dir(dir) {
+			for _, from := range n.build.result.Edges[dir] {
+				if from != "" && !seen[from] {
+					next = from
+					break
+				}
+			}
+		}
+		if next == "" {
+			return way
+		}
+		seen[next] = true
+		way = append(way, n.art.art.RepoPath(next))
+		at = next
+	}
+}
+
+// ownDocument explains a Kustomization whose own object changed: by the file of
+// its document, or by what changed the Kustomization that renders it.
+func (c *comparison) ownDocument(k KustomizationKey, b, h *node, seen map[KustomizationKey]bool) []Reason {
+	var out []Reason
+	self := "Kustomization " + k.String()
+	for _, s := range []struct {
+		side
+		n *node
+	}{{c.base, b}, {c.head, h}} {
+		if s.n == nil {
+			continue
+		}
+		if s.n.root != nil {
+			if _, ok := c.changed[s.n.place.File]; ok {
+				out = append(out, Reason{s.n.place.File, []string{s.n.place.File, self}})
+			}
+			continue
+		}
+		// The files of the parent that this object was made of come first.
+		up := s.node(s.n.parent)
+		if up == nil || up.build == nil || s.n.made == nil {
+			continue
+		}
+		mine := map[string]bool{s.n.made.origin.File: true, s.n.made.origin.Generator: true}
+		for _, t := range s.n.made.origin.Transformers {
+			mine[t.File] = true
+		}
+		for _, x := range c.hits(up) {
+			if mine[x.local] {
+				out = append(out, Reason{x.repo, append(wayThrough(up, x.local), "Kustomization "+up.key.String(), self)})
+			}
+		}
+	}
+	if len(out) > 0 {
+		return out
+	}
+	for _, n := range []*node{h, b} {
+		if n == nil || n.root != nil {
+			continue
+		}
+		for _, r := range c.reasons(n.parent, seen) {
+			out = append(out, Reason{r.File, append(slices.Clone(r.Path), self)})
+		}
+		if len(out) > 0 {
+			return out
+		}
+	}
+	return out
+}
+
+// variables explains a Kustomization by the ConfigMaps and Secrets that its
+// values come from.
+func (c *comparison) variables(k KustomizationKey, h *node, seen map[KustomizationKey]bool) []Reason {
+	var out []Reason
+	self := "Kustomization " + k.String()
+	for _, f := range list(h.object, "spec", "postBuild", "substituteFrom") {
+		id := Object{Kind: str(f, "kind"), Namespace: k.Namespace, Name: str(f, "name")}
+		for _, s := range []side{c.base, c.head} {
+			for _, key := range sortedKeys(s.d.nodes) {
+				if key.Cluster != k.Cluster {
+					continue
+				}
+				n := s.d.nodes[key]
+				for _, m := range n.manifests {
+					ns := m.Namespace
+					if ns == "" {
+						ns = key.Namespace
+					}
+					if m.Kind != id.Kind || m.Name != id.Name || ns != id.Namespace {
+						continue
+					}
+					for _, x := range c.hits(n) {
+						if x.local == m.origin.File || x.local == m.origin.Generator {
+							out = append(out, Reason{x.repo, append(wayThrough(n, x.local), "Kustomization "+key.String(), id.String(), self)})
+						}
+					}
+					if len(out) == 0 {
+						for _, r := range c.reasons(key, seen) {
+							out = append(out, Reason{r.File, append(slices.Clone(r.Path), id.String(), self)})
+						}
+					}
+				}
+			}
+			// Values may come from a file that nothing renders.
+			for _, doc := range s.d.snap.docs {
+				if _, changed := c.changed[doc.File]; changed && doc.Kind == id.Kind && doc.Name == id.Name && (doc.Namespace == id.Namespace || doc.Namespace == "") {
+					out = append(out, Reason{doc.File, []string{doc.File, id.String(), self}})
+				}
+			}
+		}
+	}
+	return out
+}
+
+// unmapped says why a changed file explains nothing; false when it does.
+func (c *comparison) unmapped(f ChangedFile, affected []Affected) (UnmappedFile, bool) {
+	if c.mapped[f.File] {
+		return UnmappedFile{}, false
+	}
+	u := UnmappedFile{File: f.File}
+	side := c.head
+	if f.Change == string(source.Deleted) {
+		side = c.base
+	}
+	if f.File == ConfigFile {
+		u.Reason = UnmappedConfig
+		return u, true
+	}
+	if why, ok := side.d.snap.view.art.Dropped()[f.File]; ok && !c.inOtherArtifact(side, f.File) {
+		u.Reason, u.Detail = UnmappedIgnored, why
+		return u, true
+	}
+	if readers := c.readers(f); len(readers) > 0 {
+		u.Reason = UnmappedNoChange
+		u.Detail = "read by " + strings.Join(bounded(readers, 3), ", ")
+		return u, true
+	}
+	if chart := c.chart(side, f.File); chart != "" {
+		u.Reason, u.Detail = UnmappedChart, chart
+		return u, true
+	}
+	if !isManifest(f.File) {
+		u.Reason = UnmappedNotManifest
+		return u, true
+	}
+	for _, k := range sortedKeys(side.d.nodes) {
+		if n := side.d.nodes[k]; n.external != "" && n.path != "." && under(f.File, n.path) {
+			u.Reason, u.Detail = UnmappedOtherSource, fmt.Sprintf("Kustomization %s builds a folder %s, but %s", k, n.path, n.external)
+			return u, true
+		}
+	}
+	u.Reason = UnmappedUnreferenced
+	return u, true
+}
+
+// inOtherArtifact tells whether another artifact of this repository, with other
+// ignore rules, has the file.
+func (c *comparison) inOtherArtifact(s side, file string) bool {
+	for _, a := range s.d.artifacts {
+		for _, f := range a.files() {
+			if a.art.RepoPath(f) == file {
+				return true
+			}
+		}
+	}
+	return false
+}
+
+// readers names the Kustomizations whose build looked at a file.
+func (c *comparison) readers(f ChangedFile) []string {
+	names := map[string]bool{}
+	for _, s := range []side{c.base, c.head} {
+		for k, n := range s.d.nodes {
+			if n.build == nil {
+				continue
+			}
+			for _, h := range c.hits(n) {
+				if h.repo == f.File {
+					names[k.String()] = true
+				}
+			}
+		}
+	}
+	return sortedNames(names)
+}
+
+// chart names the HelmReleases that install the chart in whose folder a file is.
+func (c *comparison) chart(s side, file string) string {
+	names := map[string]bool{}
+	for k, n := range s.d.nodes {
+		for _, m := range n.manifests {
+			if m.Kind != "HelmRelease" || m.group() != groupHelm {
+				continue
+			}
+			spec := at(m.object(), "spec", "chart", "spec")
+			folder := NormalizePath(str(spec, "chart"))
+			if str(spec, "sourceRef", "kind") != "GitRepository" || folder == "." || !under(file, folder) {
+				continue
+			}
+			ns := str(spec, "sourceRef", "namespace")
+			if ns == "" {
+				ns = m.Namespace
+			}
+			if view, _, _ := s.d.resolve(k.Cluster, SourceRef{"GitRepository", ns, str(spec, "sourceRef", "name")}, folder, nil, 0); view != nil {
+				names[fmt.Sprintf("HelmRelease %s/%s of Kustomization %s", m.Namespace, m.Name, k)] = true
+			}
+		}
+	}
+	return strings.Join(bounded(sortedNames(names), 3), ", ")
+}

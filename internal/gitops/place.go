@@ -1,0 +1,125 @@
+package gitops
+
+import (
+	"bytes"
+	"path/filepath"
+	"regexp"
+	"strings"
+
+	"github.com/hecate-mcp/hecate-mcp/internal/gitops/locate"
+)
+
+// parsed gives a file's documents for finding lines, remembered by content.
+func (e *Engine) parsed(a *artifactView, file string) (*locate.File, []byte) {
+	hash, ok := a.hash(file)
+	if !ok {
+		return nil, nil
+	}
+	type entry struct {
+		file *locate.File
+		data []byte
+	}
+	key := "place:" + hash
+	if v, ok := e.cache.get(key); ok {
+		en := v.(*entry)
+		return en.file, en.data
+	}
+	data, err := readBounded(filepath.Join(a.art.Dir, filepath.FromSlash(file)), maxRawFile)
+	if err != nil {
+		return nil, nil
+	}
+	// What does not parse has no documents; the render says what is wrong.
+	f, _ := locate.Parse(data)
+	e.cache.put(key, &entry{f, data}, 256+20*len(data))
+	return f, data
+}
+
+// placeOf is where the document of a manifest begins.
+func (e *Engine) placeOf(a *artifactView, m *manifest) Place {
+	p := Place{File: a.art.RepoPath(m.origin.File)}
+	if m.origin.File == "" {
+		return Place{}
+	}
+	if f, _ := e.parsed(a, m.origin.File); f != nil {
+		if doc, ok := f.Find(m.origin.Kind, m.origin.Namespace, m.origin.Name); ok {
+			p.Line = doc.Line
+		}
+	}
+	return p
+}
+
+// fieldPlace is where a person would edit a field of a rendered object: in its
+// document; where the field is not there, in the file of the transformer that
+// put it there, in the Kustomization's own document (its patches), or in one of
+// those above it. A field that is missing belongs where its parent stands.
+func (d *discovery) fieldPlace(n *node, m *manifest, pointer string, missing bool) Place {
+	at := d.e.placeOf(n.art, m)
+	if f, _ := d.e.parsed(n.art, m.origin.File); f != nil {
+		if doc, ok := f.Find(m.origin.Kind, m.origin.Namespace, m.origin.Name); ok {
+			line, exact := doc.Field(pointer)
+			at.Line = line
+			if exact || missing {
+				return at
+			}
+		}
+	}
+	key := lastKey(pointer)
+	if key == "" {
+		return at
+	}
+	for i := len(m.origin.Transformers) - 1; i >= 0; i-- {
+		file := m.origin.Transformers[i].File
+		if line := d.lineOfKey(n.art, file, key); line > 0 {
+			return Place{n.art.art.RepoPath(file), line}
+		}
+	}
+	// A generator's object has no document of its own.
+	if m.origin.Generator != "" {
+		if line := d.lineOfKey(n.art, m.origin.Generator, key); line > 0 {
+			return Place{n.art.art.RepoPath(m.origin.Generator), line}
+		}
+	}
+	for up := n; up != nil && len(m.origin.Transformers) > 0; up = d.nodes[up.parent] {
+		p := d.placeOf(up)
+		if p.File == "" {
+			break
+		}
+		if line := d.lineOfKey(d.snap.view, p.File, key); line > 0 {
+			return Place{p.File, line}
+		}
+		if up.root != nil {
+			break
+		}
+	}
+	return at
+}
+
+// lastKey is the last element of a pointer that is a name, not an index.
+func lastKey(pointer string) string {
+	parts := strings.Split(pointer, "/")
+	for i := len(parts) - 1; i > 0; i-- {
+		if strings.Trim(parts[i], "0123456789") != "" {
+			return strings.NewReplacer("~1", "/", "~0", "~").Replace(parts[i])
+		}
+	}
+	return ""
+}
+
+// lineOfKey finds the line on which a key, or a JSON patch's path that ends in
+// it, stands in a file.
+func (d *discovery) lineOfKey(a *artifactView, file, key string) int {
+	if a == nil {
+		return 0
+	}
+	_, data := d.e.parsed(a, file)
+	if data == nil {
+		return 0
+	}
+	quoted := regexp.QuoteMeta(key)
+	re := regexp.MustCompile(`(?m)^.*(?:["']?` + quoted + `["']?\s*:|path["']?:.*/` + quoted + `["']?\s*,?\s*$).*$`)
+	loc := re.FindIndex(data)
+	if loc == nil {
+		return 0
+	}
+	return 1 + bytes.Count(data[:loc[0]], []byte("\n"))
+}

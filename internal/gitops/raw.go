@@ -1,0 +1,154 @@
+package gitops
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"os"
+	"path"
+	"path/filepath"
+	"strings"
+
+	"gopkg.in/yaml.v3"
+)
+
+// document is one object as it stands in a file, before anything renders it.
+type document struct {
+	Object
+	Place
+	obj map[string]any
+	// sops says that the document is encrypted.
+	sops bool
+}
+
+// maxRawFile is the largest file that is looked into for documents, in bytes:
+// nobody writes larger ones by hand.
+const maxRawFile = 4 << 20
+
+// rawWords are what a file must contain to be worth parsing.
+var rawWords = [][]byte{[]byte("toolkit.fluxcd.io"), []byte("fluxcd.controlplane.io"), []byte("source.extensions.fluxcd.io"), []byte("ConfigMap"), []byte("Secret")}
+
+// scan reads the documents of a tree's YAML files that discovery cares about:
+// Flux's own kinds, ConfigMaps and Secrets. Files that don't parse are skipped
+// here: the render that reads them says why.
+func (e *Engine) scan(a *artifactView) []document {
+	var out []document
+	for _, f := range a.files() {
+		if !isManifest(f) {
+			continue
+		}
+		hash, _ := a.hash(f)
+		key := "raw:" + hash
+		var docs []document
+		if v, ok := e.cache.get(key); ok {
+			docs = v.([]document)
+		} else {
+			docs = parseRaw(filepath.Join(a.art.Dir, filepath.FromSlash(f)))
+			e.cache.put(key, docs, rawSize(docs))
+		}
+		for _, d := range docs {
+			d.File = a.art.RepoPath(f)
+			out = append(out, d)
+		}
+	}
+	return out
+}
+
+func rawSize(docs []document) int {
+	n := 64
+	for _, d := range docs {
+		n += 512 + len(d.Name)
+		if b, err := json.Marshal(d.obj); err == nil {
+			n += 4 * len(b)
+		}
+	}
+	return n
+}
+
+func isManifest(file string) bool {
+	ext := path.Ext(file)
+	return ext == ".yaml" || ext == ".yml"
+}
+
+// parseRaw reads one file. Reading stops at the first malformed document.
+func parseRaw(file string) []document {
+	info, err := os.Stat(file)
+	if err != nil || info.Size() > maxRawFile {
+		return nil
+	}
+	data, err := os.ReadFile(file)
+	if err != nil {
+		return nil
+	}
+	worth := false
+	for _, w := range rawWords {
+		worth = worth || bytes.Contains(data, w)
+	}
+	if !worth {
+		return nil
+	}
+	var out []document
+	dec := yaml.NewDecoder(bytes.NewReader(data))
+	for {
+		var n yaml.Node
+		if err := safely(func() error { return dec.Decode(&n) }); err != nil {
+			return out // the end, or what the render that reads it will complain of
+		}
+		var v any
+		if err := safely(func() error { return n.Decode(&v) }); err != nil {
+			continue
+		}
+		for _, m := range unlist(v) {
+			d := document{Object: Object{str(m, "apiVersion"), str(m, "kind"), str(m, "metadata", "namespace"), str(m, "metadata", "name")}, obj: m, sops: m["sops"] != nil}
+			d.Line = n.Line
+			if len(n.Content) > 0 {
+				d.Line = n.Content[0].Line
+			}
+			if wanted(d) {
+				out = append(out, d)
+			}
+		}
+	}
+}
+
+// safely turns a panic of the YAML library into an error.
+func safely(f func() error) (err error) {
+	defer func() {
+		if r := recover(); r != nil {
+			err = errors.New("the YAML library panicked")
+		}
+	}()
+	return f()
+}
+
+// unlist gives the object, or those of a List.
+func unlist(v any) []map[string]any {
+	m, ok := v.(map[string]any)
+	if !ok {
+		return nil
+	}
+	if kind := str(m, "kind"); strings.HasSuffix(kind, "List") && m["items"] != nil {
+		var out []map[string]any
+		for _, i := range list(m, "items") {
+			if o, ok := i.(map[string]any); ok {
+				out = append(out, o)
+			}
+		}
+		return out
+	}
+	return []map[string]any{m}
+}
+
+// wanted tells what discovery reads from files.
+func wanted(d document) bool {
+	switch groupOf(d.APIVersion) {
+	case groupKustomize, groupSource, groupOperator, groupArtifact:
+		return true
+	case groupHelm:
+		// The chart flux-instance starts Flux by its values.
+		return at(d.obj, "spec", "values", "instance", "sync") != nil
+	case "":
+		return d.Kind == "ConfigMap" || d.Kind == "Secret"
+	}
+	return false
+}
