@@ -1,7 +1,7 @@
 package gitops
 
 import (
-	"container/list"
+	lru "container/list"
 	"sync"
 )
 
@@ -11,8 +11,8 @@ type cache struct {
 	mu    sync.Mutex
 	bound int
 	used  int
-	order *list.List
-	items map[string]*list.Element
+	order *lru.List
+	items map[string]*lru.Element
 }
 
 type cached struct {
@@ -22,7 +22,7 @@ type cached struct {
 }
 
 func newCache(bytes int) *cache {
-	return &cache{bound: bytes, order: list.New(), items: map[string]*list.Element{}}
+	return &cache{bound: bytes, order: lru.New(), items: map[string]*lru.Element{}}
 }
 
 func (c *cache) get(key string) (any, bool) {

@@ -122,10 +122,14 @@ func (a *artifactView) state(r render.Read) string {
 	if h, ok := a.art.Hash(r.Path); ok {
 		return h
 	}
-	if d, ok := a.dirs[r.Path]; ok {
+	d, ok := a.dirs[r.Path]
+	switch {
+	case !ok:
+		return "missing"
+	case r.Kind == render.Dir:
 		return "dir " + d
 	}
-	return "missing"
+	return "folder"
 }
 
 // digest is a hash over strings, unambiguous between them.

@@ -449,9 +449,8 @@ func (c *comparison) hits(n *node) []hit {
 	var out []hit
 	for _, r := range n.build.result.Reads {
 		repo := n.art.art.RepoPath(r.Path)
-		switch change, ok := c.changed[repo]; {
+		switch _, ok := c.changed[repo]; {
 		case ok && (r.Kind == render.File || r.Kind == render.Missing):
-			_ = change
 			out = append(out, hit{repo, r.Path})
 		case r.Kind == render.Dir:
 			for _, f := range c.files {

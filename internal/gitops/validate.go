@@ -352,7 +352,8 @@ func (v *validation) owners() {
 		seen := map[string]bool{}
 		for _, m := range n.manifests {
 			id := digest(k.Cluster, remote, m.group(), m.Kind, m.Namespace, m.Name)
-			if seen[id] || m.Name == "" || sharedOnPurpose(m) || len(m.taints) > 0 && variableIn(m.Name+m.Namespace) != "" {
+			// A Kustomization that two others render is a finding of the graph already.
+			if seen[id] || m.Name == "" || sharedOnPurpose(m) || isFluxKustomization(m.APIVersion, m.Kind) || variableIn(m.Name) != "" || variableIn(m.Namespace) != "" {
 				continue
 			}
 			seen[id] = true
@@ -364,8 +365,7 @@ func (v *validation) owners() {
 	}
 	for _, id := range order {
 		owners := by[id]
-		// A Kustomization that two others render is a finding of the graph already.
-		if len(owners) < 2 || isFluxKustomization(owners[0].m.APIVersion, owners[0].m.Kind) && owners[0].m.Namespace != "" {
+		if len(owners) < 2 {
 			continue
 		}
 		obj := owners[0].m.Object
