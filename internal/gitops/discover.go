@@ -427,15 +427,35 @@ func (d *discovery) indexRendered() {
 	}
 }
 
-// rootPaths are the repository's folders that a cluster starts with.
-func (d *discovery) rootPaths(cluster string) []string {
-	var out []string
+// owns tells whether a file lies in a folder that is one cluster's own: where its
+// roots stand, or what they build.
+func (d *discovery) owns(cluster, file string) bool {
 	for _, r := range d.roots {
-		if r.cluster == cluster {
-			out = append(out, NormalizePath(str(r.object, "spec", "path")))
+		if r.cluster != cluster {
+			continue
+		}
+		if p := NormalizePath(str(r.object, "spec", "path")); p != "." && under(file, p) {
+			return true
+		}
+		if dir := path.Dir(r.place.File); dir != "." && under(file, dir) {
+			return true
 		}
 	}
-	return out
+	return false
+}
+
+// ownFirst moves the documents of a cluster's own folders to the front, keeping
+// the order otherwise.
+func (d *discovery) ownFirst(cluster string, docs []document) []document {
+	var own, rest []document
+	for _, doc := range docs {
+		if d.owns(cluster, doc.File) {
+			own = append(own, doc)
+		} else {
+			rest = append(rest, doc)
+		}
+	}
+	return append(own, rest...)
 }
 
 // varsOf are the variables that the user named for a cluster.
@@ -573,10 +593,14 @@ func (d *discovery) unreferenced(g *FluxGraph) {
 		if !isFluxKustomization(doc.APIVersion, doc.Kind) || !complete(doc.obj) || read[doc.File] || claimed[doc.File+"\x00"+doc.Name] {
 			continue
 		}
+		reason := "no Kustomization renders this file: it is listed in no kustomization.yaml on the way from a root"
+		if name := variableIn(str(doc.obj, "spec", "path")); name != "" {
+			reason = fmt.Sprintf("no Kustomization renders this file, and its path holds ${%s}: if Flux is started with it, name it in %s as a root {cluster, path, vars}", name, ConfigFile)
+		}
 		g.Unreferenced = append(g.Unreferenced, KustomizationNode{
 			Key: KustomizationKey{Namespace: doc.Namespace, Name: doc.Name}, Path: NormalizePath(str(doc.obj, "spec", "path")),
 			SourceRef: SourceRef{Kind: str(doc.obj, "spec", "sourceRef", "kind"), Namespace: str(doc.obj, "spec", "sourceRef", "namespace"), Name: str(doc.obj, "spec", "sourceRef", "name")},
-			State:     StateUnreferenced, Reason: "no Kustomization renders this file: it is listed in no kustomization.yaml on the way from a root", Place: doc.Place})
+			State:     StateUnreferenced, Reason: reason, Place: doc.Place})
 	}
 	slices.SortFunc(g.Unreferenced, func(a, b KustomizationNode) int {
 		if c := strings.Compare(a.Place.File, b.Place.File); c != 0 {

@@ -79,26 +79,20 @@ func (d *discovery) sourceObject(cluster string, ref SourceRef) map[string]any {
 	if m := d.rendered[cluster][Object{Kind: ref.Kind, Namespace: ref.Namespace, Name: ref.Name}]; m != nil {
 		return m.object()
 	}
-	var found map[string]any
-	for _, doc := range d.snap.docs {
+	for _, doc := range d.ownFirst(cluster, d.snap.docs) {
 		if doc.Kind == ref.Kind && groupOf(doc.APIVersion) == groupSource && doc.Name == ref.Name && (doc.Namespace == ref.Namespace || doc.Namespace == "") {
-			// The cluster's own folders come first.
-			if slices.ContainsFunc(d.rootPaths(cluster), func(p string) bool { return under(doc.File, p) }) {
-				return doc.obj
-			}
-			if found == nil {
-				found = doc.obj
-			}
+			return doc.obj
 		}
 	}
-	return found
+	return nil
 }
 
 // isSelf tells whether a source is this repository. A root that says so itself
 // (configuration, FluxInstance, bootstrap) is believed; any other source is this
 // repository when its URL is one that is known to be, or when it is the source
 // of such a root. A source that is declared nowhere is taken for this repository
-// only where a root refers to a folder that exists here.
+// where it has the name that bootstrap gives, or where a root refers to a folder
+// that exists here.
 func (d *discovery) isSelf(cluster string, ref SourceRef, obj map[string]any, p string, of *root) bool {
 	if of != nil && of.from != fromDocument {
 		return true
@@ -118,6 +112,11 @@ func (d *discovery) isSelf(cluster string, ref SourceRef, obj map[string]any, p 
 		// Only where nothing says what this repository's URL is may a root's own
 		// word count.
 		return of != nil && len(d.selfURLs()) == 0 && ref.Kind == "GitRepository" && d.snap.view.isDir(p)
+	}
+	if ref.Kind == "GitRepository" && ref.Name == defaultName {
+		// What flux bootstrap calls the repository that it writes to; only the
+		// cluster has the object when the sync file is not committed.
+		return true
 	}
 	if of != nil {
 		return ref.Kind != "Bucket" && (d.snap.view.isDir(p) || ref.Kind == "OCIRepository" && p != "." && d.suffixed(p) != "")
@@ -253,6 +252,9 @@ func (d *discovery) external(cluster string, ref SourceRef, depth int) (*artifac
 	}
 	var parts []source.Part
 	for _, c := range list(spec, "copy") {
+		if how := str(c, "strategy"); how != "" && how != "Overwrite" {
+			return nil, fmt.Sprintf("%s copies with the strategy %s, which is not followed here", ref, how), false
+		}
 		alias, glob, _ := strings.Cut(strings.TrimPrefix(str(c, "from"), "@"), "/")
 		view := aliases[alias]
 		if view == nil {
@@ -299,7 +301,7 @@ func (d *discovery) generatorOf(cluster string, ref SourceRef) (gen map[string]a
 			return gen, spec
 		}
 	}
-	for _, doc := range d.snap.docs {
+	for _, doc := range d.ownFirst(cluster, d.snap.docs) {
 		if doc.Kind == "ArtifactGenerator" && groupOf(doc.APIVersion) == groupArtifact && (doc.Namespace == ref.Namespace || doc.Namespace == "") && look(doc.obj) {
 			return gen, spec
 		}

@@ -269,6 +269,9 @@ func (v *validation) violation(n *node, m *manifest, r schema.Result, x schema.V
 	} else {
 		f.File, f.Line = v.placeIn(n, m, x.Field, false)
 	}
+	if hidden(m, x.Field) {
+		return // what stands there now is not what is applied
+	}
 	if name := v.tainted(m, x.Field); name != "" {
 		f.Message = fmt.Sprintf("can't be judged: the value holds %s, which is not known here (%s)", name, f.Code)
 		f.Code, f.Severity, f.Raw = Unverifiable, SeverityWarn, ""
@@ -302,6 +305,17 @@ func (v *validation) tainted(m *manifest, field string) string {
 		}
 	}
 	return ""
+}
+
+// hidden tells whether a field's own value is encrypted: nothing said of it holds
+// for what is behind.
+func hidden(m *manifest, field string) bool {
+	for _, p := range encrypted(m) {
+		if field == p {
+			return true
+		}
+	}
+	return false
 }
 
 // covers tells whether a finding at a field concerns the value at a pointer: the

@@ -139,7 +139,7 @@ func (d *discovery) producer(k KustomizationKey, kind, namespace, name string) (
 	if len(found) > 1 {
 		// The cluster's own folders come first.
 		own := slices.DeleteFunc(slices.Clone(found), func(doc document) bool {
-			return !slices.ContainsFunc(d.rootPaths(k.Cluster), func(p string) bool { return under(doc.File, p) })
+			return !d.owns(k.Cluster, doc.File)
 		})
 		if len(own) > 0 {
 			found = own

@@ -89,7 +89,7 @@ spec: {size: 3, hosts: [{name: a}, {name: b}], labels: {a.b/c: x}, values: {a: b
 		{"missing", "/spec/size", nil, []string{"MissingField /spec/size fail"}, "size is required"},
 		{"type", "/spec/size", "3", []string{"WrongType /spec/size fail"}, "integer"},
 		{"type in a map", "/spec/labels/a.b~1c", 3, []string{"WrongType /spec/labels/a.b~1c fail"}, "string"},
-		{"enum", "/spec/color", "blue", []string{"InvalidValue /spec/color fail"}, `"green", "red"`},
+		{"enum", "/spec/color", "blue", []string{"InvalidValue /spec/color fail"}, `"red", "green"`},
 		{"minimum", "/spec/size", 0, []string{"InvalidValue /spec/size fail"}, "greater than or equal to 1"},
 		{"twice", "/spec/hosts/1/name", "a", []string{"InvalidValue /spec/hosts/1 fail"}, ""},
 		{"a rule, by the default", "/spec/size", 11, []string{"CELRuleFailed /spec fail"}, "must not be more than limit"},

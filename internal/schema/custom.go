@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"regexp"
 	"strings"
 	"sync"
 
@@ -70,6 +71,9 @@ func (s *Set) custom(ctx context.Context, id gvk, obj map[string]any, d *crd) (r
 		if p := recover(); p != nil {
 			r.Violations = append(r.Violations, Violation{Code: InvalidValue, Rule: "validation", Severity: Warn, Message: fmt.Sprintf("can't be judged: %v", p)})
 		}
+		if d.embedded {
+			soften(r.Violations)
+		}
 		for i := range r.Violations {
 			r.Violations[i].Authority, r.Violations[i].SchemaID = AuthorityCRD, r.SchemaID
 		}
@@ -85,6 +89,10 @@ func (s *Set) custom(ctx context.Context, id gvk, obj map[string]any, d *crd) (r
 		}
 		r.Violations = []Violation{{Code: UnknownKind, Field: "/apiVersion", Rule: "spec.versions", Severity: Fail,
 			Message: fmt.Sprintf("the CRD %s %s %s: use %s", d.name, why, short(id.version), names(d.served))}}
+		if d.embedded && former.MatchString(id.version) {
+			r.Violations[0].Code, r.Violations[0].Severity = RemovedAPI, Warn
+			r.Violations[0].Message = fmt.Sprintf("the newest Flux does not serve %s: use %s", id, names(d.served))
+		}
 		return r
 	}
 	if v.compile(d) != nil {
@@ -158,12 +166,40 @@ func (w *walker) field(obj map[string]any, e *field.Error, code, rule string) {
 	if rule == "" {
 		rule = "schema"
 	}
+	if value, ok := e.BadValue.(string); ok && e.Type == field.ErrorTypeNotSupported && !w.secret {
+		var valid []string
+		for i, part := range strings.Split(e.Detail, `"`) {
+			if i%2 == 1 {
+				valid = append(valid, part)
+			}
+		}
+		if n := nearest(value, valid); n != "" {
+			msg += "; " + meant + n + "?"
+		}
+	}
 	v := Violation{Code: code, Field: p, Rule: rule, Message: msg, Severity: Fail}
 	if !w.secret {
 		v.Raw = bounded(e.Error())
 	}
 	if !w.full() {
 		w.out = append(w.out, v)
+	}
+}
+
+// former is an API version that a former Flux served.
+var former = regexp.MustCompile(`^v[12](alpha|beta)[0-9]$`)
+
+// soften takes back what the embedded CRDs can't know: a cluster's Flux may be
+// older and still serve a version, or newer and know more fields and values. What
+// looks like a slip of the pen stays a failure. A CRD of the repository or of the
+// cluster is never softened.
+func soften(vs []Violation) {
+	for i := range vs {
+		v := &vs[i]
+		if (v.Code == UnknownField || v.Code == InvalidValue && v.Rule == "enum") && !strings.Contains(v.Message, meant) {
+			v.Severity = Warn
+			v.Message += " (says the Flux embedded here; a newer one may know it)"
+		}
 	}
 }
 

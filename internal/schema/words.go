@@ -11,6 +11,9 @@ import (
 // maxNames bounds the lists in messages: a reader looks for one name.
 const maxNames = 24
 
+// meant begins a suggestion.
+const meant = "did you mean "
+
 // nearest is the candidate that a mistyped name most likely means, "" when none
 // is near. Candidates are sorted first: the answer does not depend on a map.
 func nearest(name string, candidates []string) string {
@@ -67,7 +70,7 @@ func unknownField(key string, valid []string) string {
 	sort.Strings(valid)
 	msg := fmt.Sprintf("there is no field %s here", short(key))
 	if n := nearest(key, valid); n != "" {
-		msg += fmt.Sprintf("; did you mean %s?", n)
+		msg += "; " + meant + n + "?"
 	}
 	if len(valid) > 0 {
 		return msg + " Valid: " + names(valid)

@@ -6,6 +6,7 @@ import (
 	"sync"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
 // run is one execution of a plan.
@@ -93,9 +94,12 @@ func (r *run) reconcile(item Item, res *Result) *failure {
 			return true, nil
 		}
 		// The source may have moved on since, and the Kustomization with it.
-		now, err := e.get(ctx, source(ref))
-		if err != nil {
-			return false, err
+		now := source(ref).empty()
+		if err := e.Client.Get(ctx, client.ObjectKeyFromObject(now), now); err != nil {
+			if f := refusal(source(ref), err); f != nil {
+				return false, f
+			}
+			return false, nil // the next poll asks again
 		}
 		return s.applied == statusOf(now).artifact, nil
 	})

@@ -118,30 +118,22 @@ func (e *Executor) request(ctx context.Context, o object, before status) (value 
 	return value, err
 }
 
-// await polls an object until the request is handled and it is ready, and more
-// holds. It gives the status last seen also with an error.
+// await polls an object until the request is handled, it is ready, and more holds.
+// It gives the status last seen also with an error.
 func (e *Executor) await(ctx context.Context, o object, value string, before status, more func(status) (bool, error)) (status, error) {
-	handled, last := false, before
-	for {
-		if !e.pause(ctx) {
-			if handled {
-				f := e.ended(ctx, "%s did not become ready", o)
-				if f.code == Timeout {
-					f = fail(NotReady, "%s; %s", f.message, say(last.ready))
-				}
+	last, handled, trouble := before, false, ""
+	for e.pause(ctx) {
+		u := o.empty()
+		if err := e.Client.Get(ctx, client.ObjectKeyFromObject(u), u); err != nil {
+			if f := refusal(o, err); f != nil {
 				return last, f
 			}
-			return last, e.ended(ctx, "its controller did not handle the request to %s", o)
-		}
-		u, err := e.get(ctx, o)
-		if err != nil {
-			var f *failure
-			if errors.As(err, &f) && f.code == Timeout && handled {
-				f.code = NotReady
+			if ctx.Err() == nil {
+				trouble = fmt.Sprintf(" (the API server did not answer the last time: %s)", reason(err))
 			}
-			return last, err
+			continue
 		}
-		last = statusOf(u)
+		last, trouble = statusOf(u), ""
 		// A request that somebody made after this one answers this one as well.
 		handled = handled || last.handled == value ||
 			last.annotation != value && last.handled == last.annotation && last.handled != before.handled && last.handled != ""
@@ -154,10 +146,17 @@ func (e *Executor) await(ctx context.Context, o object, value string, before sta
 		case isTrue(last.stalled):
 			return last, fail(NotReady, "%s is stalled and will not become ready by itself; %s", o, say(last.stalled))
 		case isTrue(last.ready) && last.current:
-			ok, err := more(last)
-			if ok || err != nil {
+			if ok, err := more(last); ok || err != nil {
 				return last, err
 			}
 		}
 	}
+	if !handled {
+		return last, e.ended(ctx, "the controller did not handle the request to %s%s", o, trouble)
+	}
+	f := e.ended(ctx, "%s did not become ready%s", o, trouble)
+	if f.code == Timeout {
+		f = fail(NotReady, "%s; %s", f.message, say(last.ready))
+	}
+	return last, f
 }

@@ -34,11 +34,13 @@ func (s *Store) keep(h plumbing.Hash, data []byte) error {
 		return nil
 	}
 	file := s.blobPath(h)
-	err := os.MkdirAll(filepath.Dir(file), 0o700)
-	if err == nil {
-		// A part of a file that a failure left behind is no content.
-		_ = os.Remove(file)
-		err = os.WriteFile(file, data, 0o400)
+	err := os.WriteFile(file, data, 0o400)
+	if err != nil {
+		// The first of its folder, or what a failure left half written behind.
+		if err = os.MkdirAll(filepath.Dir(file), 0o700); err == nil {
+			_ = os.Remove(file)
+			err = os.WriteFile(file, data, 0o400)
+		}
 	}
 	if err != nil {
 		return coded("the private folder", err)

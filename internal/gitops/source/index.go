@@ -71,10 +71,8 @@ func (r *repository) readIndex() *gitIndex {
 			r.index.converts = true
 		}
 	}
-	if config, err := r.git.Config(); err == nil {
-		if v := config.Raw.Section("core").Option("autocrlf"); v == "true" || v == "input" {
-			r.index.converts = true
-		}
+	if v := r.config.Raw.Section("core").Option("autocrlf"); v == "true" || v == "input" {
+		r.index.converts = true
 	}
 	return &r.index
 }

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"path"
 	"slices"
+	"strconv"
 	"strings"
 
 	"github.com/go-git/go-git/v5/plumbing"
@@ -33,6 +34,9 @@ func (e *entry) isFile() bool {
 type listing struct {
 	entries []entry
 	notes   []Note
+	// keys are, for a commit, the keys of its artifacts by ignore rules, guarded
+	// by the store's build lock.
+	keys map[string]string
 }
 
 func (l *listing) sort() {
@@ -63,8 +67,10 @@ func note(format string, args ...any) Note { return Note{fmt.Sprintf(format, arg
 // digest hashes strings, unambiguous between them.
 func digest(parts ...string) string {
 	h := sha256.New()
+	var buf []byte
 	for _, p := range parts {
-		fmt.Fprintf(h, "%d:%s", len(p), p)
+		buf = append(append(strconv.AppendInt(buf[:0], int64(len(p)), 10), ':'), p...)
+		h.Write(buf)
 	}
 	return hex.EncodeToString(h.Sum(nil))
 }

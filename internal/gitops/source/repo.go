@@ -11,10 +11,16 @@ import (
 	"strings"
 	"sync"
 
-	"github.com/go-git/go-git/v5"
+	"github.com/go-git/go-billy/v5"
+	"github.com/go-git/go-billy/v5/osfs"
+	"github.com/go-git/go-git/v5/config"
 	"github.com/go-git/go-git/v5/plumbing"
+	"github.com/go-git/go-git/v5/plumbing/cache"
 	"github.com/go-git/go-git/v5/storage/filesystem"
+	"github.com/go-git/go-git/v5/storage/filesystem/dotgit"
 )
+
+const dotGit = ".git"
 
 // place is where a path that a user named lies.
 type place struct {
@@ -51,8 +57,8 @@ func locate(repoPath string) (*place, error) {
 		return &place{dir: dir, top: dir, prefix: ".", bare: true}, nil
 	}
 	for top := dir; ; top = filepath.Dir(top) {
-		info, err := os.Lstat(filepath.Join(top, git.GitDirName))
-		if err == nil && (info.Mode().IsRegular() || isGitDir(filepath.Join(top, git.GitDirName))) {
+		info, err := os.Lstat(filepath.Join(top, dotGit))
+		if err == nil && (info.Mode().IsRegular() || isGitDir(filepath.Join(top, dotGit))) {
 			rel, err := filepath.Rel(top, dir)
 			if err != nil {
 				return nil, fail(Unreadable, "the folder %q: %w", repoPath, plain(err))
@@ -89,7 +95,7 @@ func errNotARepository(repoPath string) error {
 // concurrent use, so mu is held around every use.
 type repository struct {
 	mu      sync.Mutex
-	git     *git.Repository
+	config  *config.Config
 	storage *filesystem.Storage
 	// gitDir is this working tree's own Git directory, commonDir the shared one.
 	gitDir, commonDir string
@@ -112,37 +118,42 @@ func (s *Store) open(p *place, repoPath string) (*repository, error) {
 	}
 	s.mu.Unlock()
 	r.mu.Lock()
-	if r.git != nil && r.state == r.onDisk() {
+	if r.storage != nil && r.state == r.onDisk() {
 		return r, nil
 	}
 	if err := r.load(p, repoPath); err != nil {
-		r.git = nil
+		r.storage = nil
 		r.mu.Unlock()
 		return nil, err
 	}
 	return r, nil
 }
 
+// load opens the storage. git.PlainOpen is not used: it refuses repositories with
+// sparse checkouts and partial clones for the extensions in their configuration.
 func (r *repository) load(p *place, repoPath string) error {
-	repo, err := git.PlainOpenWithOptions(p.top, &git.PlainOpenOptions{EnableDotGitCommonDir: true})
-	if errors.Is(err, git.ErrRepositoryNotExists) {
+	gitDir, err := gitDirOf(p)
+	if err != nil || !isFile(filepath.Join(gitDir, "HEAD")) {
 		return errNotARepository(repoPath)
 	}
-	if err != nil {
-		return fail(Unreadable, "the Git repository %q can't be opened: %w", repoPath, plain(err))
-	}
-	storage, ok := repo.Storer.(*filesystem.Storage)
-	if !ok {
-		return fail(Unreadable, "the Git repository %q has a storage of an unknown kind", repoPath)
-	}
-	r.git, r.storage, r.index = repo, storage, gitIndex{}
-	r.gitDir = storage.Filesystem().Root()
-	r.commonDir = r.gitDir
-	if b, err := readSmall(filepath.Join(r.gitDir, "commondir")); err == nil {
+	r.gitDir, r.commonDir = gitDir, gitDir
+	var common billy.Filesystem
+	if b, err := readSmall(filepath.Join(gitDir, "commondir")); err == nil {
 		if r.commonDir = strings.TrimSpace(string(b)); !filepath.IsAbs(r.commonDir) {
-			r.commonDir = filepath.Join(r.gitDir, r.commonDir)
+			r.commonDir = filepath.Join(gitDir, r.commonDir)
+		}
+		common = osfs.New(r.commonDir)
+	}
+	storage := filesystem.NewStorage(dotgit.NewRepositoryFilesystem(osfs.New(gitDir), common), cache.NewObjectLRUDefault())
+	if r.config, err = storage.Config(); err != nil {
+		return fail(Unreadable, "the configuration of the Git repository %q: %w", repoPath, plain(err))
+	}
+	for _, o := range r.config.Raw.Section("extensions").Options {
+		if !slices.Contains(understood, strings.ToLower(o.Key)) && !(strings.EqualFold(o.Key, "objectformat") && strings.EqualFold(o.Value, "sha1")) {
+			return fail(Unreadable, "the Git repository %q uses the extension %q, which can't be read here", repoPath, o.Key)
 		}
 	}
+	r.storage, r.index = storage, gitIndex{}
 	shallow, err := storage.Shallow()
 	if err != nil {
 		return fail(Unreadable, "the file shallow of the Git repository %q: %w", repoPath, plain(err))
@@ -153,6 +164,39 @@ func (r *repository) load(p *place, repoPath string) error {
 	}
 	r.state = r.onDisk()
 	return nil
+}
+
+// understood are the extensions of Git's repository format that change nothing
+// for a reader of objects and refs.
+var understood = []string{"noop", "noop-v1", "partialclone", "preciousobjects", "relativeworktrees", "worktreeconfig"}
+
+// gitDirOf is the Git directory of a working tree, or of a bare repository.
+func gitDirOf(p *place) (string, error) {
+	if p.bare {
+		return p.top, nil
+	}
+	dot := filepath.Join(p.top, dotGit)
+	if !isFile(dot) {
+		return dot, nil
+	}
+	b, err := readSmall(dot)
+	if err != nil {
+		return "", err
+	}
+	line, _, _ := strings.Cut(string(b), "\n")
+	dir, ok := strings.CutPrefix(line, "gitdir:")
+	if !ok {
+		return "", fail(Unreadable, "the file .git names no folder")
+	}
+	if dir = strings.TrimSpace(dir); !filepath.IsAbs(dir) {
+		dir = filepath.Join(p.top, dir)
+	}
+	return dir, nil
+}
+
+func isFile(p string) bool {
+	info, err := os.Stat(p)
+	return err == nil && info.Mode().IsRegular()
 }
 
 // onDisk is the state of what go-git reads once and keeps.
@@ -184,7 +228,7 @@ func (r *repository) linkedNote() []Note {
 		return nil
 	}
 	main := filepath.Clean(r.commonDir)
-	if filepath.Base(main) == git.GitDirName {
+	if filepath.Base(main) == dotGit {
 		main = filepath.Dir(main)
 	}
 	return []Note{note("this is a linked worktree of %s", filepath.Base(main))}
@@ -202,12 +246,8 @@ func (s *Store) Remotes(repoPath string) ([]string, error) {
 		return nil, err
 	}
 	defer r.mu.Unlock()
-	config, err := r.git.Config()
-	if err != nil {
-		return nil, fail(Unreadable, "the configuration of the Git repository %q: %w", repoPath, plain(err))
-	}
 	var out []string
-	for _, remote := range config.Remotes {
+	for _, remote := range r.config.Remotes {
 		for _, u := range remote.URLs {
 			out = append(out, withoutCredentials(u))
 		}

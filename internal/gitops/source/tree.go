@@ -276,6 +276,11 @@ func (t *Tree) contents() (contents, error) {
 
 // materialise makes the artifact, or finds it. The caller holds build.
 func (t *Tree) materialise(ignore string) (*Artifact, error) {
+	if a := t.store.artifacts[t.list.keys[ignore]]; a != nil {
+		t.store.clock++
+		a.used = t.store.clock
+		return a, nil
+	}
 	c, err := t.contents()
 	if err != nil {
 		return nil, err
@@ -285,7 +290,15 @@ func (t *Tree) materialise(ignore string) (*Artifact, error) {
 	if err != nil {
 		return nil, err
 	}
-	return t.store.make(plan)
+	a, err := t.store.make(plan)
+	if err == nil && !t.Worktree && len(t.list.keys) < keepIdle {
+		// A commit's list stays as it is; a working tree's files may change yet.
+		if t.list.keys == nil {
+			t.list.keys = map[string]string{}
+		}
+		t.list.keys[ignore] = a.key
+	}
+	return a, err
 }
 
 // plan decides what the artifact holds, and brings the contents into the store.

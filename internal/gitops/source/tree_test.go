@@ -283,3 +283,37 @@ func TestReadOnly(t *testing.T) {
 		t.Errorf("the repository changed:\n%s\n%s", before, after)
 	}
 }
+
+func TestSparseCheckout(t *testing.T) {
+	dir := repo(t, map[string]string{"a/x.yaml": "x", "b/y.yaml": "y"})
+	git(t, dir, "sparse-checkout", "set", "--no-cone", "/a/")
+	s := store(t, source.Limits{})
+	tree := open(t, s, dir, "")
+	if dirtyOf(tree) != "clean" || len(tree.Notes) != 1 || !strings.Contains(tree.Notes[0].String(), "sparse checkout: 1 tracked") {
+		t.Errorf("%s %v", dirtyOf(tree), tree.Notes)
+	}
+	wantFiles(t, artifact(t, tree, ""), "a/x.yaml")
+	changes, err := s.Changed(context.Background(), dir, "main", "")
+	if err != nil || len(changes.Files) != 0 {
+		t.Errorf("%v %v", changes, err)
+	}
+}
+
+func TestExtensions(t *testing.T) {
+	s := store(t, source.Limits{})
+	for _, tt := range []struct{ name, value, word string }{{"partialClone", "origin", ""}, {"relativeWorktrees", "true", ""}, {"objectFormat", "sha1", ""}, {"objectFormat", "sha256", "objectFormat"}, {"refStorage", "reftable", "refStorage"}} {
+		dir := repo(t, map[string]string{"a.yaml": "a"})
+		git(t, dir, "config", "core.repositoryFormatVersion", "1")
+		git(t, dir, "config", "extensions."+tt.name, tt.value)
+		tree, err := s.Open(context.Background(), dir, "main")
+		if tt.word == "" {
+			if err != nil {
+				t.Errorf("%s %s: %v", tt.name, tt.value, err)
+				continue
+			}
+			tree.Release()
+			continue
+		}
+		wantCode(t, err, source.Unreadable, tt.word)
+	}
+}

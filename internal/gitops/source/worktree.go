@@ -58,9 +58,7 @@ func (s *Store) listWorktree(ctx context.Context, p *place, r *repository) (*lis
 				w.trackedDirs[d] = true
 			}
 		}
-		if config, err := r.git.Config(); err == nil {
-			w.modes = config.Raw.Section("core").Option("filemode") != "false"
-		}
+		w.modes = r.config.Raw.Section("core").Option("filemode") != "false"
 		rules, ignored = r.rulesAbove(p)
 		if ignored && !w.trackedDirs[p.prefix] {
 			w.list.notes = append(w.list.notes, note("this folder is ignored by the repository around it: it is read as a plain folder"))
