@@ -258,7 +258,7 @@ func TestBounded(t *testing.T) {
 		"deep flow":           strings.Repeat("[", 9000) + strings.Repeat("]", 9000),
 		"deep mappings":       strings.Repeat("{a: ", 9000) + strings.Repeat("}", 9000),
 		"unclosed":            strings.Repeat("a: {\n", 9000),
-		"error at the end":    strings.Repeat("a:\n- b: 1\n", 20_000) + "x: [",
+		"error at the end":    strings.Repeat("a:\n- b: 1\n", 12_000) + "x: [",
 	}
 	for name, text := range tests {
 		t.Run(name, func(t *testing.T) {

@@ -118,7 +118,7 @@ func (f *File) syntax(data []byte, err error) Problem {
 }
 
 // maxBisect bounds the text that is parsed again to find an error's line.
-const maxBisect = 256 << 10
+const maxBisect = 128 << 10
 
 // firstFailing is the first line that, as the end of the text, makes the parser
 // fail as it fails on the whole. The parser's own line is that of the construct
