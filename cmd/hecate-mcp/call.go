@@ -52,7 +52,7 @@ func (a *app) callCommand() *cobra.Command {
 				if err != nil {
 					return tools.Failed(err)
 				}
-				closing, err := a.repos.open(env)
+				closing, err := a.repos.open(env, a.flags.demo)
 				defer closing()
 				if err != nil {
 					return tools.Failed(err)

@@ -11,6 +11,7 @@ import (
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 
+	"github.com/hecate-mcp/hecate-mcp/examples"
 	"github.com/hecate-mcp/hecate-mcp/internal/gitops"
 	"github.com/hecate-mcp/hecate-mcp/internal/gitops/render"
 	"github.com/hecate-mcp/hecate-mcp/internal/schema"
@@ -36,12 +37,25 @@ func (f *repoFlags) add(flags *pflag.FlagSet) {
 // buildTimeout bounds one build in a worker.
 const buildTimeout = 20 * time.Second
 
-// open gives the environment its repositories and an engine; close stops the
+// open gives the environment its repositories and an engine, with --demo the
+// demo's unless another is named; close stops the
 // engine's workers and removes its private folder.
-func (f *repoFlags) open(env *tools.Env) (closing func(), err error) {
+func (f *repoFlags) open(env *tools.Env, demo bool) (closing func(), err error) {
 	closing = func() {}
-	if len(f.repos) == 0 {
+	if len(f.repos) == 0 && !demo {
 		return closing, nil
+	}
+	var demoDir string
+	if len(f.repos) == 0 {
+		if demoDir, err = os.MkdirTemp("", "hecate-mcp-demo-"); err != nil {
+			return closing, runtimeError{fmt.Errorf("a folder for the demo's repository: %w", err)}
+		}
+		// Nobody misses what stays behind of a demo.
+		closing = func() { _ = os.RemoveAll(demoDir) }
+		if err := examples.Repository(demoDir); err != nil {
+			return closing, runtimeError{err}
+		}
+		env.Repositories = append(env.Repositories, tools.Repository{Name: "demo", Path: demoDir})
 	}
 	seen := map[string]bool{}
 	for _, r := range f.repos {
@@ -89,7 +103,9 @@ func (f *repoFlags) open(env *tools.Env) (closing func(), err error) {
 		pool.Close()
 		return closing, runtimeError{err}
 	}
+	before := closing
 	return func() {
+		before()
 		pool.Close()
 		// The folder is this process's own and in the system's temporary one.
 		_ = env.GitOps.Close()

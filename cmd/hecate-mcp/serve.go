@@ -38,7 +38,7 @@ func (a *app) serveCommand() *cobra.Command {
 		if err != nil {
 			return err
 		}
-		closing, err := a.repos.open(env)
+		closing, err := a.repos.open(env, a.flags.demo)
 		defer closing()
 		if err != nil {
 			return err

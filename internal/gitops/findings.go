@@ -242,9 +242,11 @@ type identity func(Finding) string
 // mergeByObject makes one finding of all about one object, wherever it is used.
 func mergeByObject(f Finding) string { return digest(string(f.Code), f.Object.String()) }
 
+// mergeByPlace makes one finding of all about one line: a base or a component is
+// rendered into many objects, under other names and namespaces.
 func mergeByPlace(f Finding) string {
 	o := ""
-	if f.Object != nil {
+	if f.Object != nil && f.Line == 0 {
 		o = f.Object.APIVersion + f.Object.String()
 	}
 	return digest(string(f.Code), string(f.Source), o, f.Field, f.Message, f.File, fmt.Sprint(f.Line))

@@ -130,7 +130,7 @@ func (r *ImpactResult) HasCluster(name string) bool {
 func (e *Engine) GetChangedFiles(ctx context.Context, repo Repo, base string) ([]ChangedFile, string, error) {
 	if base == "" {
 		var err error
-		if base, err = e.store.DefaultBase(ctx, repo.Path); err != nil {
+		if base, err = e.store.DefaultBase(ctx, repo.Path, repo.Ref); err != nil {
 			return nil, "", fromSource(err)
 		}
 	}

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"path/filepath"
 	"regexp"
+	"slices"
 	"strings"
 
 	"github.com/hecate-mcp/hecate-mcp/internal/gitops/locate"
@@ -72,6 +73,12 @@ func (d *discovery) fieldPlace(n *node, m *manifest, pointer string, missing boo
 		if line := d.lineOfKey(n.art, file, key); line > 0 {
 			return Place{n.art.art.RepoPath(file), line}
 		}
+		// The patch stands in a file of its own.
+		for _, part := range partsOf(n, file) {
+			if line := d.lineOfKey(n.art, part, key); line > 0 {
+				return Place{n.art.art.RepoPath(part), line}
+			}
+		}
 	}
 	// A generator's object has no document of its own.
 	if m.origin.Generator != "" {
@@ -92,6 +99,21 @@ func (d *discovery) fieldPlace(n *node, m *manifest, pointer string, missing boo
 		}
 	}
 	return at
+}
+
+// partsOf are the files that a kustomization file refers to, sorted.
+func partsOf(n *node, file string) []string {
+	if n.build == nil {
+		return nil
+	}
+	var out []string
+	for part, from := range n.build.result.Edges {
+		if slices.Contains(from, file) {
+			out = append(out, part)
+		}
+	}
+	slices.Sort(out)
+	return out
 }
 
 // lastKey is the last element of a pointer that is a name, not an index.

@@ -181,11 +181,11 @@ func TestDefaultBase(t *testing.T) {
 	ctx := context.Background()
 	s := store(t, source.Limits{})
 	dir := repo(t, map[string]string{"a": "0"})
-	_, err := s.DefaultBase(ctx, dir)
+	_, err := s.DefaultBase(ctx, dir, "")
 	wantCode(t, err, source.UnknownRef, "name a base")
 	want := func(base string) {
 		t.Helper()
-		got, err := s.DefaultBase(ctx, dir)
+		got, err := s.DefaultBase(ctx, dir, "")
 		if err != nil || got != base {
 			t.Errorf("%q %v, want %q", got, err, base)
 		}
@@ -204,6 +204,23 @@ func TestDefaultBase(t *testing.T) {
 	git(t, dir, "update-ref", "refs/remotes/origin/trunk", "HEAD")
 	git(t, dir, "symbolic-ref", "refs/remotes/origin/HEAD", "refs/remotes/origin/trunk")
 	want("origin/trunk")
+}
+
+func TestDefaultBaseOfARef(t *testing.T) {
+	ctx := context.Background()
+	s := store(t, source.Limits{})
+	dir := repo(t, map[string]string{"a": "0"})
+	commit(t, dir, "second")
+	git(t, dir, "checkout", "-q", "-b", "topic")
+	commit(t, dir, "third")
+	git(t, dir, "checkout", "-q", "main")
+	for head, want := range map[string]string{"topic": "main", "main": "main~1", "topic~1": "topic~1~1"} {
+		if got, err := s.DefaultBase(ctx, dir, head); err != nil || got != want {
+			t.Errorf("%s: %q %v, want %q", head, got, err, want)
+		}
+	}
+	_, err := s.DefaultBase(ctx, dir, "nowhere")
+	wantCode(t, err, source.UnknownRef, "nowhere")
 }
 
 func TestRemotes(t *testing.T) {

@@ -208,10 +208,12 @@ func (r *repository) someRefs() []string {
 	return append(all, tags[:min(len(tags), maxValid-len(all))]...)
 }
 
-// DefaultBase names what a change is compared with when the user names nothing:
-// the default branch of origin, else a local main or master that HEAD is not on,
-// else the commit before HEAD. It fails with UnknownRef when there is none.
-func (s *Store) DefaultBase(ctx context.Context, repoPath string) (string, error) {
+// DefaultBase names what a head ("" is the working tree) is compared with when the
+// user names nothing: the default branch of origin, else a local main or master,
+// leaving out the head's own branch and what the head is part of already; else the
+// commit before the head. It fails with UnknownRef when there is none, and as Open
+// does for the head.
+func (s *Store) DefaultBase(ctx context.Context, repoPath, head string) (string, error) {
 	p, err := locate(repoPath)
 	if err != nil {
 		return "", err
@@ -221,13 +223,20 @@ func (s *Store) DefaultBase(ctx context.Context, repoPath string) (string, error
 		return "", err
 	}
 	defer r.mu.Unlock()
-	on := plumbing.ReferenceName("")
-	if ref, err := r.storage.Reference(plumbing.HEAD); err == nil {
-		on = ref.Target()
+	name, on := head, plumbing.NewBranchReferenceName(head)
+	if head == "" {
+		name = "HEAD"
+		if ref, err := r.storage.Reference(plumbing.HEAD); err == nil {
+			on = ref.Target()
+		}
 	}
-	for _, name := range []plumbing.ReferenceName{"refs/remotes/origin/HEAD", "refs/remotes/origin/main", "refs/remotes/origin/master", "refs/heads/main", "refs/heads/master"} {
-		ref, err := storer.ResolveReference(r.storage, name)
-		if err != nil || name == on {
+	to, err := r.resolve(ctx, name)
+	if err != nil {
+		return "", err
+	}
+	for _, candidate := range []plumbing.ReferenceName{"refs/remotes/origin/HEAD", "refs/remotes/origin/main", "refs/remotes/origin/master", "refs/heads/main", "refs/heads/master"} {
+		ref, err := storer.ResolveReference(r.storage, candidate)
+		if err != nil || candidate == on {
 			// A name that leads nowhere is no base.
 			continue
 		}
@@ -235,18 +244,26 @@ func (s *Store) DefaultBase(ctx context.Context, repoPath string) (string, error
 		if err != nil {
 			return "", err
 		}
-		if c != nil {
-			return ref.Name().Short(), nil
+		if c == nil {
+			continue
 		}
+		// A commit of the base itself changed something against its parent only. A
+		// working tree may still hold more than its commit.
+		if head != "" {
+			common, err := r.mergeBases(ctx, c, to)
+			if err != nil {
+				return "", err
+			}
+			if slices.ContainsFunc(common, func(x *object.Commit) bool { return x.Hash == to.Hash }) {
+				continue
+			}
+		}
+		return ref.Name().Short(), nil
 	}
-	head, err := r.head()
-	if err != nil {
-		return "", err
+	if len(to.ParentHashes) > 0 && !r.shallow[to.Hash] {
+		return name + "~1", nil
 	}
-	if head != nil && len(head.ParentHashes) > 0 && !r.shallow[head.Hash] {
-		return "HEAD~1", nil
-	}
-	e := fail(UnknownRef, "there is no origin/HEAD, origin/main, origin/master, main or master to compare with, nor a commit before HEAD: name a base")
+	e := fail(UnknownRef, "there is no origin/HEAD, origin/main, origin/master, main or master to compare with, nor a commit before %s: name a base", name)
 	e.Valid = r.someRefs()
 	return "", e
 }
