@@ -53,8 +53,16 @@ func Repository(dir string) error {
 	branch := func(name plumbing.ReferenceName, create bool) error {
 		return work.Checkout(&git.CheckoutOptions{Branch: name, Create: create, Force: true})
 	}
+	pushed := func() error {
+		head, err := repo.Head()
+		if err != nil {
+			return err
+		}
+		return repo.Storer.SetReference(plumbing.NewHashReference(plumbing.NewRemoteReferenceName("origin", "main"), head.Hash()))
+	}
 	err = errors.Join(
 		commit("main", "The shop's storefront, in three environments"),
+		pushed(),
 		branch(plumbing.NewBranchReferenceName(Branch), true),
 		commit("change", "More memory for the storefront, more replicas in production"),
 		branch(plumbing.Main, false))

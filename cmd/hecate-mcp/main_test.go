@@ -16,7 +16,8 @@ import (
 const asCommand = "HECATE_MCP_TEST_AS_COMMAND"
 
 func TestMain(m *testing.M) {
-	if os.Getenv(asCommand) != "" {
+	// A worker is started with an empty environment.
+	if os.Getenv(asCommand) != "" || len(os.Args) == 2 && os.Args[1] == workerCommand {
 		main()
 	}
 	os.Exit(m.Run())

@@ -3,6 +3,7 @@ package main
 import (
 	"fmt"
 	"os"
+	"slices"
 
 	"github.com/spf13/cobra"
 	"k8s.io/klog/v2"
@@ -42,6 +43,13 @@ func (a *app) serveCommand() *cobra.Command {
 		defer closing()
 		if err != nil {
 			return err
+		}
+		if len(env.Repositories) == 0 {
+			// Without a repository its tools would only cost the model's attention.
+			if slices.Contains(*toolsets, tools.GitOps) {
+				return fmt.Errorf("--toolsets %s needs a repository: --repo PATH", tools.GitOps)
+			}
+			selected = slices.DeleteFunc(selected, func(t tools.Tool) bool { return t.Toolset == tools.GitOps })
 		}
 		if env.NoSource != nil {
 			log.Warn("no cluster: the tools of promotions answer with this", "error", env.NoSource.Error())

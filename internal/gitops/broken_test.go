@@ -1,6 +1,7 @@
 package gitops
 
 import (
+	"cmp"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -43,8 +44,8 @@ spec:
 //
 //	# want: severity code pointer line
 //
-// with "-" where a finding has no pointer. A folder says it in want.txt, without
-// the prefix and with a file before the line.
+// with "-" where a finding has no pointer and line 0 where it has no place. A folder says it in want.txt,
+// without the prefix and with a file before the line.
 type manifestCase struct {
 	name  string
 	files map[string]string
@@ -70,7 +71,11 @@ func readCases(t *testing.T, dir string) []manifestCase {
 			file := "app/" + e.Name()
 			c.files[file] = text
 			for _, m := range wantComment.FindAllStringSubmatch(text, -1) {
-				c.want = append(c.want, m[1]+" "+file+" "+m[2])
+				at := file
+				if m[2] == "0" {
+					at = "-"
+				}
+				c.want = append(c.want, m[1]+" "+at+" "+m[2])
 			}
 			if n := strings.Count(text, "# want:"); n != len(c.want) {
 				t.Fatalf("%s: %d of %d expectations can be read", e.Name(), len(c.want), n)
@@ -150,11 +155,7 @@ func (c *manifestCase) findings(t *testing.T, e *Engine) (lines []string, found 
 		t.Fatal(err)
 	}
 	for _, f := range v.Findings {
-		field := f.Field
-		if field == "" {
-			field = "-"
-		}
-		lines = append(lines, fmt.Sprintf("%s %s %s %s %d", f.Severity, f.Code, field, f.File, f.Line))
+		lines = append(lines, fmt.Sprintf("%s %s %s %s %d", f.Severity, f.Code, cmp.Or(f.Field, "-"), cmp.Or(f.File, "-"), f.Line))
 	}
 	slices.Sort(lines)
 	return lines, v.Findings

@@ -10,7 +10,7 @@ import (
 )
 
 type impactIn struct {
-	Base string `json:"base,omitempty" jsonschema_description:"what to compare with, from the merge base on; default: the remote's default branch, else main"`
+	Base string `json:"base,omitempty" jsonschema_description:"compare with its merge base; default: origin's default branch, else main"`
 	InRepo
 	InCluster
 	InPage
@@ -23,11 +23,11 @@ type impactOut struct {
 	Base                 string                    `json:"base" jsonschema_description:"merge base's commit"`
 	ChangedFiles         []gitops.ChangedFile      `json:"changedFiles" jsonschema_description:"{file, change}; concise: the first 50"`
 	DirectlyAffected     []gitops.Affected         `json:"directlyAffected" jsonschema_description:"rendered output differs"`
-	TransitivelyAffected []gitops.Waiting          `json:"transitivelyAffected" jsonschema_description:"wait for an affected one, do not change: {cluster, namespace, name, wave}"`
-	ReconcileSet         []gitops.KustomizationKey `json:"reconcileSet" jsonschema_description:"both, dependencies first: {cluster, namespace, name}"`
+	TransitivelyAffected []gitops.Waiting          `json:"transitivelyAffected" jsonschema_description:"wait, do not change: {cluster, namespace, name, wave}"`
+	ReconcileSet         []gitops.KustomizationKey `json:"reconcileSet" jsonschema_description:"both, dependencies first"`
 	UnmappedFiles        []gitops.UnmappedFile     `json:"unmappedFiles" jsonschema_description:"changed, affect nothing"`
 	Counts               map[string]int            `json:"counts" jsonschema_description:"{list: count}, whole"`
-	Gates                []ops.FluxUse             `json:"gates,omitempty" jsonschema_description:"Gates that look at an affected one: {gate, namespace, through, object}"`
+	Gates                []ops.FluxUse             `json:"gates,omitempty" jsonschema_description:"that look at an affected one: {gate, namespace, through, object}"`
 	Findings             []gitops.Finding          `json:"findings,omitempty" jsonschema_description:"about the change itself, as in validate_manifests"`
 }
 
@@ -50,11 +50,14 @@ var computeImpact = New(About{
 	Title:   "What a change touches",
 	Toolset: GitOps,
 	Hints:   reads,
-	Description: "What does a change (branch, commit, or the working tree) do to a Flux repository? Compares rendered output at the merge base and the head: which Kustomizations really change and why (file to Kustomization), " +
-		"which objects are added, changed or pruned, what waits for them, which files map to nothing. Offline; names Gates when a cluster is configured.",
+	Description: "What does a change (ref, or the working tree) do to a Flux repository? Compares what is rendered at merge base and head: which Kustomizations change and why, " +
+		"objects added, changed, pruned, what waits for them, files that map to nothing; Gates when there is a cluster. Offline.",
 }, func(ctx context.Context, env *Env, in impactIn) (impactOut, error) {
 	repo, scope, err := env.repository(in.InRepo)
 	if err != nil {
+		return impactOut{}, err
+	}
+	if err := short("base", in.Base); err != nil {
 		return impactOut{}, err
 	}
 	if strings.HasPrefix(in.Base, "-") || strings.ContainsAny(in.Base, "\x00\n") {
@@ -211,7 +214,11 @@ func impactSummary(r *gitops.ImpactResult, out impactOut, effects map[gitops.Eff
 		s += fmt.Sprintf(", %d wait for them", n)
 	}
 	if n := out.Counts["unmappedFiles"]; n > 0 {
-		s += fmt.Sprintf("; %s affect nothing", plural(n, "file"))
+		verb := "affect"
+		if n == 1 {
+			verb = "affects"
+		}
+		s += fmt.Sprintf("; %s %s nothing", plural(n, "file"), verb)
 	}
 	return s
 }

@@ -23,7 +23,7 @@ type kustomizationRow struct {
 	gitops.KustomizationKey
 	Path      string         `json:"path" jsonschema_description:"spec.path in the artifact"`
 	State     gitops.State   `json:"state" jsonschema_description:"how far it could be followed"`
-	Wave      int            `json:"wave" jsonschema_description:"depth of dependsOn; -1 behind a cycle"`
+	Wave      int            `json:"wave" jsonschema_description:"depth; -1 behind a cycle"`
 	DependsOn []string       `json:"dependsOn,omitempty" jsonschema_description:"namespace/name"`
 	Reason    string         `json:"reason,omitempty" jsonschema_description:"why not rendered"`
 	Suspended bool           `json:"suspended,omitempty" jsonschema_description:"spec.suspend"`
@@ -39,15 +39,15 @@ type danglingRow struct {
 }
 
 type duplicatePath struct {
-	Cluster        string   `json:"cluster"`
-	Path           string   `json:"path"`
-	Kustomizations []string `json:"kustomizations"`
+	Cluster        string   `json:"cluster" jsonschema_description:"cluster"`
+	Path           string   `json:"path" jsonschema_description:"folder"`
+	Kustomizations []string `json:"kustomizations" jsonschema_description:"namespace/name"`
 }
 
 type unreferencedRow struct {
-	Name string `json:"name"`
-	File string `json:"file"`
-	Line int    `json:"line,omitempty"`
+	Name string `json:"name" jsonschema_description:"name"`
+	File string `json:"file" jsonschema_description:"where it is declared"`
+	Line int    `json:"line,omitempty" jsonschema_description:"line in file"`
 }
 
 type fluxGraphOut struct {
@@ -60,7 +60,7 @@ type fluxGraphOut struct {
 	Dangling       []danglingRow               `json:"dangling" jsonschema_description:"dependsOn without target"`
 	DuplicatePaths []duplicatePath             `json:"duplicatePaths" jsonschema_description:"one folder, several Kustomizations"`
 	Unreferenced   []unreferencedRow           `json:"unreferenced" jsonschema_description:"files that nothing renders"`
-	Bootstrap      []string                    `json:"bootstrap,omitempty" jsonschema_description:"what is missing for Flux to start from here"`
+	Bootstrap      []string                    `json:"bootstrap,omitempty" jsonschema_description:"what Flux lacks to start from here"`
 }
 
 // maxGraphLists bounds each list beside the Kustomizations.
@@ -71,8 +71,7 @@ var getFluxGraph = New(About{
 	Title:   "The graph of a Flux repository",
 	Toolset: GitOps,
 	Hints:   reads,
-	Description: "Which Flux Kustomizations does a Git repository hold, by cluster, in which order do they run, and what is wrong with the graph (cycles, dangling dependsOn, duplicate paths, unreferenced files)? " +
-		"Discovered by rendering from the roots; reads files only, never a cluster.",
+	Description: "Which Flux Kustomizations does a repository hold, by cluster, in which order do they run, what is wrong with the graph (cycles, dangling dependsOn, duplicate paths, unreferenced files)? Found by rendering from the roots.",
 }, func(ctx context.Context, env *Env, in fluxGraphIn) (fluxGraphOut, error) {
 	repo, scope, err := env.repository(in.InRepo)
 	if err != nil {

@@ -174,7 +174,7 @@ func TestErrorOnTheWire(t *testing.T) {
 }
 
 func TestToolsetsHide(t *testing.T) {
-	for _, names := range [][]string{nil, {"all"}, {Promotion}, {Promotion, "all"}} {
+	for _, names := range [][]string{nil, {"all"}, {Promotion, GitOps}, {Promotion, "all"}} {
 		got, err := Select(names)
 		if err != nil || len(got) != len(All()) {
 			t.Errorf("%q selects %d tools (%v)", names, len(got), err)

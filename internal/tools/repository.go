@@ -39,17 +39,32 @@ type repoResult struct {
 
 // InRepo chooses a repository and a ref.
 type InRepo struct {
-	Repo string `json:"repo,omitempty" jsonschema_description:"name of a configured repository; needed when there are several"`
-	Ref  string `json:"ref,omitempty" jsonschema_description:"branch, tag or commit; default: the working tree"`
+	Repo string `json:"repo,omitempty" jsonschema_description:"needed when several are configured"`
+	Ref  string `json:"ref,omitempty" jsonschema_description:"branch, tag, commit; default the working tree"`
 }
 
 // InCluster narrows to a cluster.
 type InCluster struct {
-	Cluster string `json:"cluster,omitempty" jsonschema_description:"only this cluster of the repository"`
+	Cluster string `json:"cluster,omitempty" jsonschema_description:"only this cluster"`
+}
+
+// maxName bounds names of branches, clusters and the like, in bytes; file systems
+// and Git take no longer ones.
+const maxName = 255
+
+// short refuses an argument that is longer than any name.
+func short(argument, value string) error {
+	if len(value) > maxName {
+		return invalid("%s: %d bytes are too long for a name; at most %d", argument, len(value), maxName)
+	}
+	return nil
 }
 
 // repository resolves the argument against what was configured.
 func (e *Env) repository(in InRepo) (gitops.Repo, RepoScope, error) {
+	if err := errors.Join(short("repo", in.Repo), short("ref", in.Ref)); err != nil {
+		return gitops.Repo{}, RepoScope{}, err
+	}
 	if len(e.Repositories) == 0 {
 		return gitops.Repo{}, RepoScope{}, &Error{Code: NotFound, Message: "no repository is configured: start hecate-mcp with --repo PATH (or --repo NAME=PATH, several times)"}
 	}
@@ -108,6 +123,9 @@ func fromGitops(err error) error {
 func knownCluster(g *gitops.FluxGraph, cluster string) error {
 	if cluster == "" {
 		return nil
+	}
+	if err := short("cluster", cluster); err != nil {
+		return err
 	}
 	var names []string
 	for _, c := range g.Clusters {

@@ -18,6 +18,8 @@ import (
 	"github.com/hecate-mcp/hecate-mcp/examples"
 	"github.com/hecate-mcp/hecate-mcp/internal/cluster"
 	"github.com/hecate-mcp/hecate-mcp/internal/fides"
+	"github.com/hecate-mcp/hecate-mcp/internal/gitops"
+	"github.com/hecate-mcp/hecate-mcp/internal/gitops/render"
 	"github.com/hecate-mcp/hecate-mcp/internal/ops"
 )
 
@@ -34,7 +36,28 @@ func demoEnv(t testing.TB) *Env {
 		c.HTTPClient = src.HTTPClient
 		return fides.New(c)
 	}
-	return &Env{Ops: o, Source: src, AllNamespaces: true}
+	env := &Env{Ops: o, Source: src, AllNamespaces: true, JoinGates: true}
+	addRepository(t, env)
+	return env
+}
+
+// addRepository gives an environment the demo's repository.
+func addRepository(t testing.TB, env *Env) {
+	t.Helper()
+	dir := t.TempDir()
+	if err := examples.Repository(dir); err != nil {
+		t.Fatal(err)
+	}
+	engine, err := gitops.New(gitops.Options{Builder: render.NewLocal()})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := engine.Close(); err != nil {
+			t.Error(err)
+		}
+	})
+	env.GitOps, env.Repositories = engine, []Repository{{Name: "demo", Path: dir}}
 }
 
 // snapshotEnv opens a folder of objects; nobody else is asked.
@@ -165,35 +188,42 @@ func TestAbout(t *testing.T) {
 	}
 	for _, tool := range All() {
 		for _, a := range tool.arguments {
-			if !slices.Contains([]string{"gate", "bundle", "passage", "beacon", "namespace", "limit", "cursor", "format", "kind", "actor", "since", "until", "consultChangeGate"}, a) {
+			if !slices.Contains([]string{"gate", "bundle", "passage", "beacon", "namespace", "limit", "cursor", "format", "kind", "actor", "since", "until", "consultChangeGate",
+				"repo", "ref", "base", "cluster", "kustomization", "state", "severity", "kubernetesVersion"}, a) {
 				t.Errorf("%s: argument %s is named like no other tool's", tool.Name, a)
 			}
 		}
 	}
 }
 
-// TestBudget holds the size of the list of tools, in bytes of compact JSON:
-// every client loads it whole.
+// TestBudget holds the size of each toolset's part of the list of tools, in bytes
+// of compact JSON: every client loads it whole.
 func TestBudget(t *testing.T) {
-	inputs, outputs := 0, 0
-	for _, tool := range All() {
-		raw, err := encode(map[string]any{"name": tool.Name, "description": tool.Description, "inputSchema": tool.InputSchema})
+	for toolset, most := range map[string]struct{ inputs, all int }{Promotion: {10_000, 28_000}, GitOps: {3_000, 10_000}} {
+		selected, err := Select([]string{toolset})
 		if err != nil {
 			t.Fatal(err)
 		}
-		inputs += len(raw)
-		outputs += len(tool.OutputSchema)
-	}
-	raw, err := Definitions(All())
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Logf("names, descriptions, inputs %d; output schemas %d; the whole list %d bytes", inputs, outputs, len(raw))
-	if inputs >= 10_000 {
-		t.Errorf("names, descriptions and inputs have %d bytes; under 10,000 are allowed", inputs)
-	}
-	if len(raw) >= 28_000 {
-		t.Errorf("the list has %d bytes; under 28,000 are allowed", len(raw))
+		inputs, outputs := 0, 0
+		for _, tool := range selected {
+			raw, err := encode(map[string]any{"name": tool.Name, "description": tool.Description, "inputSchema": tool.InputSchema})
+			if err != nil {
+				t.Fatal(err)
+			}
+			inputs += len(raw)
+			outputs += len(tool.OutputSchema)
+		}
+		raw, err := Definitions(selected)
+		if err != nil {
+			t.Fatal(err)
+		}
+		t.Logf("%s: names, descriptions, inputs %d; output schemas %d; its part of the list %d bytes", toolset, inputs, outputs, len(raw))
+		if inputs >= most.inputs {
+			t.Errorf("%s: names, descriptions and inputs have %d bytes; under %d are allowed", toolset, inputs, most.inputs)
+		}
+		if len(raw) >= most.all {
+			t.Errorf("%s: its part of the list has %d bytes; under %d are allowed", toolset, len(raw), most.all)
+		}
 	}
 }
 
@@ -205,6 +235,15 @@ func arguments(t testing.TB, env *Env) map[string][]string {
 		"explain_gate": {`{}`, `{"namespace":"*","limit":1}`}, "list_gates": {`{}`, `{"format":"detailed","limit":2}`},
 		"list_bundles": {`{}`, `{"format":"detailed"}`}, "list_beacons": {`{}`}, "list_passages": {`{}`, `{"format":"detailed"}`},
 		"get_audit_trail": {`{}`, `{"kind":"refused","format":"detailed"}`},
+	}
+	if len(env.Repositories) > 0 {
+		for name, more := range map[string][]string{"get_flux_graph": {`"state":"rendered"`}, "validate_manifests": {`"severity":"pass"`, `"kubernetesVersion":"1.35"`}, "compute_impact": {`"base":"main"`}} {
+			ref := fmt.Sprintf(`"ref":%q`, examples.Branch)
+			out[name] = []string{`{}`, `{"format":"detailed"}`, `{` + ref + `}`, `{` + ref + `,"format":"detailed"}`, `{` + ref + `,"limit":1,"cluster":"shop"}`}
+			for _, m := range more {
+				out[name] = append(out[name], `{`+ref+`,`+m+`}`)
+			}
+		}
 	}
 	gates, err := env.Ops.Gates(ctx, ops.AllNamespaces)
 	if err != nil {
@@ -271,7 +310,7 @@ func TestAnswers(t *testing.T) {
 					Summary string `json:"summary"`
 					Scope   Scope  `json:"scope"`
 				}
-				if err := json.Unmarshal(a.JSON, &out); err != nil || out.Summary == "" || out.Scope.AsOf == "" {
+				if err := json.Unmarshal(a.JSON, &out); err != nil || out.Summary == "" || out.Scope.AsOf == "" && tool.Toolset != GitOps {
 					t.Errorf("%s: %s %s has no summary or scope (%v)", name, tool.Name, args, err)
 				}
 				var text bytes.Buffer

@@ -2,6 +2,7 @@ package tools
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -13,9 +14,9 @@ import (
 type validateIn struct {
 	InRepo
 	InCluster
-	Kustomization     string `json:"kustomization,omitempty" jsonschema_description:"only names that contain this"`
-	Severity          string `json:"severity,omitempty" jsonschema:"enum=fail,enum=warn,enum=pass" jsonschema_description:"at least this; default warn"`
-	KubernetesVersion string `json:"kubernetesVersion,omitempty" jsonschema_description:"minor of the schemas, such as 1.36; default the newest"`
+	Kustomization     string `json:"kustomization,omitempty" jsonschema_description:"part of the name"`
+	Severity          string `json:"severity,omitempty" jsonschema:"enum=fail,enum=warn,enum=pass" jsonschema_description:"at least; default warn"`
+	KubernetesVersion string `json:"kubernetesVersion,omitempty" jsonschema_description:"schemas, such as 1.36"`
 	InPage
 	InFormat
 }
@@ -26,7 +27,7 @@ type validateOut struct {
 	// Status is the worst verdict; the command line's exit code 4 is fail.
 	Status   gitops.Severity       `json:"status" jsonschema_description:"worst verdict"`
 	Counts   map[string]int        `json:"counts" jsonschema_description:"findings: code: count"`
-	Verdicts []gitops.Verdict      `json:"verdicts" jsonschema_description:"not passed (detailed: all): {cluster, namespace, name, status, state, objects, fail, warn}"`
+	Verdicts []gitops.Verdict      `json:"verdicts" jsonschema_description:"not passed (detailed: all)"`
 	Passed   int                   `json:"passed" jsonschema_description:"Kustomizations without a failure or warning"`
 	Findings []gitops.Finding      `json:"findings" jsonschema_description:"the worst first"`
 	Coverage gitops.ValidationMeta `json:"coverage" jsonschema_description:"{kubernetesVersion, objects, validated, uncovered, byAuthority, notExpanded}"`
@@ -43,11 +44,14 @@ var validateManifests = New(About{
 	Title:   "Validate a Flux repository",
 	Toolset: GitOps,
 	Hints:   reads,
-	Description: "Is a Flux repository sound? Renders every Kustomization as Flux does and checks graph, builds and every object against Kubernetes schemas and the repository's own CRDs. " +
-		"Verdict per Kustomization, coded findings with file and line, coverage counted: what no schema covers is never called valid. Offline.",
+	Description: "Is a Flux repository sound? Renders every Kustomization as Flux does; checks graph, builds, and each object against Kubernetes schemas and the repository's CRDs. " +
+		"A verdict each, coded findings with file and line; what no schema covers is counted, not called valid. Offline.",
 }, func(ctx context.Context, env *Env, in validateIn) (validateOut, error) {
 	repo, scope, err := env.repository(in.InRepo)
 	if err != nil {
+		return validateOut{}, err
+	}
+	if err := errors.Join(short("kustomization", in.Kustomization), short("kubernetesVersion", in.KubernetesVersion)); err != nil {
 		return validateOut{}, err
 	}
 	version := in.KubernetesVersion

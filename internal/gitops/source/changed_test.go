@@ -181,7 +181,7 @@ func TestDefaultBase(t *testing.T) {
 	ctx := context.Background()
 	s := store(t, source.Limits{})
 	dir := repo(t, map[string]string{"a": "0"})
-	_, err := s.DefaultBase(ctx, dir, "")
+	_, err := s.DefaultBase(ctx, dir, "main")
 	wantCode(t, err, source.UnknownRef, "name a base")
 	want := func(base string) {
 		t.Helper()
@@ -193,6 +193,7 @@ func TestDefaultBase(t *testing.T) {
 			t.Error(err)
 		}
 	}
+	want("HEAD")
 	commit(t, dir, "second")
 	want("HEAD~1")
 	git(t, dir, "checkout", "-q", "-b", "topic")

@@ -211,7 +211,7 @@ func (r *repository) someRefs() []string {
 // DefaultBase names what a head ("" is the working tree) is compared with when the
 // user names nothing: the default branch of origin, else a local main or master,
 // leaving out the head's own branch and what the head is part of already; else the
-// commit before the head. It fails with UnknownRef when there is none, and as Open
+// commit before the head, or HEAD for the working tree of a first commit. It fails with UnknownRef when there is none, and as Open
 // does for the head.
 func (s *Store) DefaultBase(ctx context.Context, repoPath, head string) (string, error) {
 	p, err := locate(repoPath)
@@ -262,6 +262,10 @@ func (s *Store) DefaultBase(ctx context.Context, repoPath, head string) (string,
 	}
 	if len(to.ParentHashes) > 0 && !r.shallow[to.Hash] {
 		return name + "~1", nil
+	}
+	if head == "" {
+		// A first commit: what is not committed yet.
+		return "HEAD", nil
 	}
 	e := fail(UnknownRef, "there is no origin/HEAD, origin/main, origin/master, main or master to compare with, nor a commit before %s: name a base", name)
 	e.Valid = r.someRefs()

@@ -1,10 +1,13 @@
 package fleet
 
 import (
+	"bytes"
 	"embed"
 	"fmt"
+	"io/fs"
 	"os"
 	"path/filepath"
+	"strings"
 	"text/template"
 )
 
@@ -45,7 +48,9 @@ func Write(dir string) error {
 	w.part("components", "components", nil)
 	apps := apps()
 	for _, c := range clusters {
-		w.part("cluster", "clusters/"+c, map[string]any{"Cluster": c, "Apps": apps, "Production": c == "production"})
+		data := map[string]any{"Cluster": c, "Apps": apps, "Production": c == "production"}
+		w.part("cluster", "clusters/"+c, data)
+		w.part("apps", "apps/"+c, data)
 	}
 	for _, a := range apps {
 		base := "service"
@@ -87,23 +92,22 @@ func (w *writer) part(part, folder string, data any) {
 		return
 	}
 	root := "shape/" + part
-	w.err = walk(root, func(name string) error {
-		t, err := template.ParseFS(shape, root+"/"+name)
+	w.err = fs.WalkDir(shape, root, func(name string, d fs.DirEntry, err error) error {
+		if err != nil || d.IsDir() {
+			return err
+		}
+		t, err := template.ParseFS(shape, name)
 		if err != nil {
 			return err
 		}
-		to := filepath.Join(w.dir, filepath.FromSlash(folder), filepath.FromSlash(name))
+		var out bytes.Buffer
+		if err := t.Execute(&out, data); err != nil {
+			return err
+		}
+		to := filepath.Join(w.dir, filepath.FromSlash(folder), filepath.FromSlash(strings.TrimPrefix(name, root)))
 		if err := os.MkdirAll(filepath.Dir(to), 0o755); err != nil {
 			return err
 		}
-		f, err := os.Create(to)
-		if err != nil {
-			return err
-		}
-		defer f.Close()
-		if err := t.Execute(f, data); err != nil {
-			return fmt.Errorf("%s/%s: %w", part, name, err)
-		}
-		return f.Close()
+		return os.WriteFile(to, out.Bytes(), 0o644)
 	})
 }
