@@ -25,6 +25,7 @@ type repoFlags struct {
 	vars              []string
 	schemaDirs        []string
 	kubernetesVersion string
+	liveCRDs, dryRun  bool
 }
 
 func (f *repoFlags) add(flags *pflag.FlagSet) {
@@ -32,6 +33,8 @@ func (f *repoFlags) add(flags *pflag.FlagSet) {
 	flags.StringArrayVar(&f.vars, "vars", nil, "value of a substitution variable that is not in the repository, as NAME=VALUE; repeatable")
 	flags.StringArrayVar(&f.schemaDirs, "schema-dir", nil, "folder of further JSON schemas, advisory; repeatable")
 	flags.StringVar(&f.kubernetesVersion, "kubernetes-version", "", "Kubernetes minor to validate against: "+strings.Join(schema.Versions(), ", ")+" (default: the newest)")
+	flags.BoolVar(&f.liveCRDs, "live-crds", false, "validate against the CRDs of the cluster too (--kubeconfig, --context)")
+	flags.BoolVar(&f.dryRun, "dry-run", false, "ask the cluster's API server about every object when validating: a server-side dry run, which needs the right to patch")
 }
 
 // buildTimeout bounds one build in a worker.
@@ -88,7 +91,10 @@ func (f *repoFlags) open(env *tools.Env, demo bool) (closing func(), err error) 
 		}
 		env.RepoConfig.Vars[name] = value
 	}
-	env.KubernetesVersion = f.kubernetesVersion
+	env.KubernetesVersion, env.LiveCRDs, env.DryRun = f.kubernetesVersion, f.liveCRDs, f.dryRun
+	if (f.liveCRDs || f.dryRun) && (env.Source == nil || env.Source.AnyKind == nil) {
+		return closing, tools.Invalid("--live-crds and --dry-run need a live cluster: --kubeconfig or --context")
+	}
 	self, err := os.Executable()
 	if err != nil {
 		return closing, runtimeError{fmt.Errorf("the path of this program, for its workers: %w", err)}

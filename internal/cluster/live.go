@@ -57,6 +57,7 @@ func openLive(o Options) (*Source, error) {
 		Namespace: namespace,
 		Identity:  whoAmI(c),
 		Now:       o.clock(time.Time{}),
+		AnyKind:   func() (client.Client, error) { return client.New(cfg, client.Options{HTTPClient: httpClient}) },
 	}
 	if o.Now != nil {
 		s.Warnings = append(s.Warnings, fmt.Sprintf("the clock of a live cluster was set by hand to %s", s.Now().Format(time.RFC3339)))

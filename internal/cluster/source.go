@@ -29,6 +29,9 @@ type Source struct {
 	// refused with a *ReadOnlyError.
 	Client client.Client
 	Mode   Mode
+	// AnyKind makes a client for every kind that the API server has, by asking
+	// it which there are; nil but for a live cluster.
+	AnyKind func() (client.Client, error)
 	// Cluster names the source: the kubeconfig's context or "in-cluster", the
 	// base name of the snapshot's path, or "demo".
 	Cluster string

@@ -480,6 +480,7 @@ func (d *discovery) graph() *FluxGraph {
 	g.Clusters = d.clusters()
 	d.unreferenced(g)
 	d.findings(g)
+	g.secrets = d.secretValues()
 	for _, n := range d.snap.tree.Notes {
 		g.Notes = append(g.Notes, n.String())
 	}

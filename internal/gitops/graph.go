@@ -3,6 +3,7 @@ package gitops
 import (
 	"cmp"
 	"slices"
+	"strings"
 )
 
 // State is how far a Kustomization could be followed.
@@ -85,7 +86,8 @@ type FluxGraph struct {
 	Worktree bool
 	Dirty    *bool
 
-	repo *snapshot
+	repo    *snapshot
+	secrets *strings.Replacer
 }
 
 // ClusterInfo is one cluster of the repository.

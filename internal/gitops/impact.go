@@ -116,6 +116,8 @@ type ImpactResult struct {
 	Findings      []Finding
 	// Graph is that of the head.
 	Graph *FluxGraph
+
+	base *FluxGraph
 }
 
 // HasCluster tells whether the head has a cluster, or the change takes it away.
@@ -196,7 +198,7 @@ type comparison struct {
 }
 
 func (c *comparison) result(mergeBase, head string) *ImpactResult {
-	out := &ImpactResult{Base: mergeBase, Head: head, ChangedFiles: c.files, Graph: c.head.g}
+	out := &ImpactResult{Base: mergeBase, Head: head, ChangedFiles: c.files, Graph: c.head.g, base: c.base.g}
 	all := map[KustomizationKey]bool{}
 	for k := range c.base.d.nodes {
 		all[k] = true

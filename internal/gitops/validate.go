@@ -133,6 +133,7 @@ func (v *validation) clusterCRDs() {
 			}
 		}
 	}
+	live := liveDigest(v.o.CRDs)
 	for _, c := range v.g.Clusters {
 		// The repository's own come first: the live ones fill what is missing.
 		all := of[c.Name]
@@ -142,7 +143,7 @@ func (v *validation) clusterCRDs() {
 			}
 		}
 		crds, problems := v.set.NewCRDs(all)
-		v.crds[c.Name], v.sign[c.Name] = crds, digest(append(parts[c.Name], fmt.Sprint(len(v.o.CRDs)))...)
+		v.crds[c.Name], v.sign[c.Name] = crds, digest(append(parts[c.Name], live)...)
 		for _, p := range problems {
 			m, n := from[c.Name][p.Name], at[c.Name][p.Name]
 			if m == nil {
@@ -154,6 +155,15 @@ func (v *validation) clusterCRDs() {
 				Message: p.Message, File: place.File, Line: place.Line})
 		}
 	}
+}
+
+// liveDigest tells two states of a cluster's CRDs apart without reading them.
+func liveDigest(crds []map[string]any) string {
+	var parts []string
+	for _, c := range crds {
+		parts = append(parts, str(c, "metadata", "name"), str(c, "metadata", "uid"), str(c, "metadata", "resourceVersion"))
+	}
+	return digest(parts...)
 }
 
 // judged is a validated object: the cache keeps it by content.

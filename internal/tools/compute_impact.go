@@ -110,6 +110,7 @@ var computeImpact = New(About{
 	}
 	out.Listed, out.DirectlyAffected = listed(page), page.Items
 	out.Summary = impactSummary(r, out, effects)
+	masked(&out, r.Mask)
 	if len(affected) > 0 {
 		out.NextSteps = []ops.NextStep{{Tool: "validate_manifests", Arguments: in.again(), Why: "whether what it renders is sound"}}
 	}

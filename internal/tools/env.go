@@ -21,6 +21,10 @@ type Env struct {
 	RepoConfig gitops.Config
 	// KubernetesVersion picks the schemas unless a call does; "" is the newest.
 	KubernetesVersion string
+	// LiveCRDs validates against the cluster's CRDs too, DryRun asks its API
+	// server about each object.
+	LiveCRDs, DryRun bool
+	live             liveCluster
 	// JoinGates lets an answer about files name the Gates of the cluster.
 	JoinGates bool
 	// NoSource says why there is no cluster to read, nil when there is one: tools

@@ -67,10 +67,10 @@ type fluxGraphOut struct {
 const maxGraphLists = 50
 
 var getFluxGraph = New(About{
-	Name:    "get_flux_graph",
-	Title:   "The graph of a Flux repository",
-	Toolset: GitOps,
-	Hints:   reads,
+	Name:        "get_flux_graph",
+	Title:       "The graph of a Flux repository",
+	Toolset:     GitOps,
+	Hints:       reads,
 	Description: "Which Flux Kustomizations does a repository hold, by cluster, in which order do they run, what is wrong with the graph (cycles, dangling dependsOn, duplicate paths, unreferenced files)? Found by rendering from the roots.",
 }, func(ctx context.Context, env *Env, in fluxGraphIn) (fluxGraphOut, error) {
 	repo, scope, err := env.repository(in.InRepo)
@@ -159,6 +159,7 @@ var getFluxGraph = New(About{
 	}
 	out.Listed, out.Kustomizations = listed(page), page.Items
 	out.Summary = graphSummary(g, out, in.Cluster)
+	masked(&out, g.Mask)
 	if out.States[gitops.StateFailed] > 0 || len(out.Dangling)+len(out.Cycles) > 0 {
 		out.NextSteps = []ops.NextStep{{Tool: "validate_manifests", Arguments: in.again(), Why: "each problem with file and line"}}
 	}

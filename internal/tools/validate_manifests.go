@@ -58,7 +58,12 @@ var validateManifests = New(About{
 	if version == "" {
 		version = env.KubernetesVersion
 	}
-	v, err := env.GitOps.ValidateManifests(ctx, repo, gitops.ValidateOptions{KubernetesVersion: version})
+	options, err := env.live.options(ctx, env)
+	if err != nil {
+		return validateOut{}, err
+	}
+	options.KubernetesVersion = version
+	v, err := env.GitOps.ValidateManifests(ctx, repo, options)
 	if err != nil {
 		return validateOut{}, fromGitops(err)
 	}
@@ -135,6 +140,7 @@ var validateManifests = New(About{
 	}
 	out.Listed, out.Findings = listed(page), page.Items
 	out.Summary = validateSummary(out, counts, v.Meta)
+	masked(&out, v.Graph.Mask)
 	return out, nil
 }, func(w *Writer, out validateOut) {
 	w.Summary(out.Summary)
