@@ -3,13 +3,13 @@
 GO ?= go
 BIN := bin/hecate-mcp
 
-.PHONY: build test test-race test-cluster test-clients lint generate bench demo clean
+.PHONY: build test test-race test-cluster test-clients lint generate generate-schemas bench demo clean
 build: ## the binary
 	$(GO) build -trimpath -o $(BIN) ./cmd/hecate-mcp
 
 test: ## everything that needs Go and git only
 	$(GO) vet ./...
-	$(GO) test ./cmd/... ./internal/... ./examples/... ./test/estate/...
+	$(GO) test ./cmd/... ./internal/... ./examples/... ./test/estate/... ./test/impactcheck/...
 
 test-race: ## the same under the race detector (needs a C compiler)
 	$(GO) test -race ./internal/... ./cmd/... ./examples/...
@@ -29,6 +29,9 @@ generate: ## deep copies, CRDs and schemas from the code
 	$(GO) tool -modfile=hack/tools/go.mod controller-gen object:headerFile=hack/tools/boilerplate.txt paths=./internal/api/...
 	$(GO) tool -modfile=hack/tools/go.mod controller-gen crd paths=./internal/api/... output:crd:dir=internal/api/crds
 	$(GO) run ./cmd/hecate-mcp schema --dir schemas
+
+generate-schemas: ## the embedded schemas of Kubernetes and Flux from their modules (downloads them)
+	cd hack/schemas && $(GO) run . -out ../../internal/schema/archives
 
 bench: control-plane ## ratios and counts, printed side by side
 	$(GO) test -p 1 -run '^$$' -bench . -benchtime 3x ./test/bench/...

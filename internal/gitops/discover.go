@@ -233,7 +233,8 @@ func (d *discovery) collect() []*node {
 			}
 			key := KustomizationKey{n.key.Cluster, ns, m.Name}
 			if key == n.key {
-				continue // a root that renders itself, as bootstrap does
+				n.adopt(m)
+				continue
 			}
 			take(&node{key: key, object: m.object(), parent: n.key, made: m})
 		}
@@ -245,6 +246,16 @@ func (d *discovery) collect() []*node {
 		}
 	}
 	return pending
+}
+
+// adopt makes a root what it renders of itself: flux bootstrap commits the root,
+// and what patches it there is applied to it like anything else. A version whose
+// path is not known here is not followed.
+func (n *node) adopt(m *manifest) {
+	if n.root == nil || variableIn(str(m.object(), "spec", "path")) != "" {
+		return
+	}
+	n.object, n.root.object = m.object(), m.object()
 }
 
 func sortedKeys(m map[KustomizationKey]*node) []KustomizationKey {
@@ -335,12 +346,12 @@ func (d *discovery) finish(ctx context.Context, n *node, b *built) *finished {
 		taints []render.Taint
 	}
 	var all []tainted
-	for _, o := range b.result.Objects {
+	for i, o := range b.result.Objects {
 		t := tainted{o: o}
 		if n.vars.active {
 			out, taints, err := render.Substitute(ctx, n.object, o, vars)
 			if err != nil {
-				f.failure = &render.Error{Code: render.RenderFailed, Message: err.Error(), File: o.Origin.File}
+				f.failure = d.failed(n, b, i, err)
 				return f
 			}
 			t.o = out
@@ -354,7 +365,7 @@ func (d *discovery) finish(ctx context.Context, n *node, b *built) *finished {
 		}
 		all = append(all, t)
 	}
-	for _, t := range all {
+	for i, t := range all {
 		objs, err := render.ExpandLists([]render.Object{t.o})
 		if err == nil {
 			for i := range objs {
@@ -365,11 +376,13 @@ func (d *discovery) finish(ctx context.Context, n *node, b *built) *finished {
 			}
 		}
 		if err != nil {
-			f.failure = &render.Error{Code: render.RenderFailed, Message: err.Error(), File: t.o.Origin.File}
+			f.failure = d.failed(n, b, i, err)
 			return f
 		}
 		for _, o := range objs {
-			f.manifests = append(f.manifests, newManifest(o, t.taints))
+			m := newManifest(o, t.taints)
+			m.made, m.index = b.origin, i
+			f.manifests = append(f.manifests, m)
 		}
 	}
 	for name := range unset {
@@ -377,6 +390,12 @@ func (d *discovery) finish(ctx context.Context, n *node, b *built) *finished {
 	}
 	sort.Strings(f.unset)
 	return f
+}
+
+// failed is what went wrong with one object of a build after it.
+func (d *discovery) failed(n *node, b *built, i int, err error) *render.Error {
+	from := d.e.origin(n.art, b.origin, i)
+	return &render.Error{Code: render.RenderFailed, Message: err.Error(), File: from.File, Line: d.e.lineOf(n.art, from)}
 }
 
 // variableIn names the first variable in a string that was not substituted.
@@ -584,7 +603,8 @@ func (d *discovery) unreferenced(g *FluxGraph) {
 		}
 		if n.made != nil {
 			if up := d.nodes[n.parent]; up != nil && up.art != nil {
-				claimed[up.art.art.RepoPath(n.made.origin.File)+"\x00"+n.made.origin.Name] = true
+				from := d.e.originOf(up.art, n.made)
+				claimed[up.art.art.RepoPath(from.File)+"\x00"+from.Name] = true
 			}
 		} else {
 			claimed[n.place.File+"\x00"+n.key.Name] = true

@@ -146,6 +146,7 @@ type built struct {
 	result render.Result
 	states []string
 	size   int
+	origin *provenance
 	// id is unique to one build in one state of its files.
 	id string
 }
@@ -190,7 +191,7 @@ func (e *Engine) build(ctx context.Context, a *artifactView, obj map[string]any,
 	if err := ctx.Err(); err != nil {
 		return nil, err
 	}
-	b := &built{result: r, states: make([]string, len(r.Reads)), size: 256}
+	b := &built{result: r, states: make([]string, len(r.Reads)), size: 256, origin: &provenance{object: obj, path: p, count: len(r.Objects)}}
 	state := []string{key}
 	for i, read := range r.Reads {
 		b.states[i] = a.state(read)

@@ -96,7 +96,7 @@ func (d *discovery) nodeFindings(book *book, out KustomizationNode, n *node) {
 		return
 	}
 	for _, s := range n.build.result.Stubs {
-		book.add(Finding{Code: RemoteReference, Severity: SeverityWarn, Source: SourceRender, Kustomizations: key, Field: s.Field,
+		book.add(Finding{Code: RemoteReference, Severity: SeverityWarn, Source: SourceRender, Kustomizations: key, Field: "/" + s.Field,
 			Message: fmt.Sprintf("%s is outside the repository: it was left out, and what it would bring is not judged", s.Value), File: n.art.art.RepoPath(s.File), Line: s.Line})
 	}
 	d.variableFindings(book, n, &self)

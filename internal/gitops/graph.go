@@ -226,9 +226,9 @@ func CycleNodes(g *FluxGraph) map[KustomizationKey]bool {
 	return out
 }
 
-// Cycles returns each cycle of dependsOn once, in order, beginning with its
-// smallest key: every strongly connected set of keys is reported by its shortest
-// way round through that key.
+// Cycles returns cycles of dependsOn, each in order and beginning with its
+// smallest key, so that every key in a cycle is named: the shortest way round
+// through the smallest key that no cycle before names.
 func Cycles(g *FluxGraph) [][]KustomizationKey {
 	stuck := CycleNodes(g)
 	var out [][]KustomizationKey
@@ -241,10 +241,14 @@ func Cycles(g *FluxGraph) [][]KustomizationKey {
 		if way == nil {
 			continue // behind a cycle, not in one
 		}
-		for _, k := range way {
+		first := 0
+		for i, k := range way {
 			done[k] = true
+			if k.Compare(way[first]) < 0 {
+				first = i
+			}
 		}
-		out = append(out, way)
+		out = append(out, append(slices.Clone(way[first:]), way[:first]...))
 	}
 	return out
 }

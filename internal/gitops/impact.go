@@ -305,13 +305,15 @@ func sameOutput(b, h []*manifest) bool {
 	return slices.EqualFunc(b, h, func(x, y *manifest) bool { return x == y || x.digest() == y.digest() })
 }
 
-// generated is the suffix that a generator puts behind the name of what it makes.
-var generated = regexp.MustCompile(`-[a-z0-9]{10}$`)
+// generated is the suffix that a generator puts behind the name of what it makes:
+// ten characters of the alphabet of kustomize's hash.
+var generated = regexp.MustCompile(`-[2456789bcdfghkmt]{10}$`)
 
-// identityOf names an object across a change: a generator's without its hash.
-func identityOf(m *manifest) Object {
+// identityOf names an object of a node across a change: a generator's without its
+// hash.
+func (s side) identityOf(n *node, m *manifest) Object {
 	o := Object{Kind: m.Kind, APIVersion: m.group(), Namespace: m.Namespace, Name: m.Name}
-	if m.origin.Generator != "" {
+	if generated.MatchString(m.Name) && s.d.e.originOf(n.art, m).Generator != "" {
 		o.Name = generated.ReplaceAllString(o.Name, "")
 	}
 	return o
@@ -322,12 +324,12 @@ func (c *comparison) objects(k KustomizationKey, b, h *node) []ObjectChange {
 	before, after := map[Object]*manifest{}, map[Object]*manifest{}
 	if b != nil {
 		for _, m := range b.manifests {
-			before[identityOf(m)] = m
+			before[c.base.identityOf(b, m)] = m
 		}
 	}
 	if h != nil {
 		for _, m := range h.manifests {
-			after[identityOf(m)] = m
+			after[c.head.identityOf(h, m)] = m
 		}
 	}
 	var out []ObjectChange
@@ -362,8 +364,10 @@ func (c *comparison) home(cluster string, id Object) (KustomizationKey, bool) {
 	if c.homes == nil {
 		c.homes = map[string]KustomizationKey{}
 		for _, k := range sortedKeys(c.head.d.nodes) {
-			for _, m := range c.head.d.nodes[k].manifests {
-				key := k.Cluster + "\x00" + identityOf(m).APIVersion + identityOf(m).String()
+			n := c.head.d.nodes[k]
+			for _, m := range n.manifests {
+				id := c.head.identityOf(n, m)
+				key := k.Cluster + "\x00" + id.APIVersion + id.String()
 				if _, ok := c.homes[key]; !ok {
 					c.homes[key] = k
 				}
@@ -512,8 +516,9 @@ func (c *comparison) ownDocument(k KustomizationKey, b, h *node, seen map[Kustom
 		if up == nil || up.build == nil || s.n.made == nil {
 			continue
 		}
-		mine := map[string]bool{s.n.made.origin.File: true, s.n.made.origin.Generator: true}
-		for _, t := range s.n.made.origin.Transformers {
+		from := s.d.e.originOf(up.art, s.n.made)
+		mine := map[string]bool{from.File: true, from.Generator: true}
+		for _, t := range from.Transformers {
 			mine[t.File] = true
 		}
 		for _, x := range c.hits(up) {
@@ -560,8 +565,9 @@ func (c *comparison) variables(k KustomizationKey, h *node, seen map[Kustomizati
 					if m.Kind != id.Kind || m.Name != id.Name || ns != id.Namespace {
 						continue
 					}
+					from := s.d.e.originOf(n.art, m)
 					for _, x := range c.hits(n) {
-						if x.local == m.origin.File || x.local == m.origin.Generator {
+						if x.local == from.File || x.local == from.Generator {
 							out = append(out, Reason{x.repo, append(wayThrough(n, x.local), "Kustomization "+key.String(), id.String(), self)})
 						}
 					}

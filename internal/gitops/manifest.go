@@ -22,8 +22,12 @@ const (
 type manifest struct {
 	Object
 	json   []byte
-	origin render.Origin
 	taints []render.Taint
+	// made and index are the object of a build that the manifest was made of; item
+	// names it within a list.
+	made  *provenance
+	index int
+	item  render.Origin
 
 	once    sync.Once
 	decoded map[string]any
@@ -75,7 +79,7 @@ func newManifest(o render.Object, taints []render.Taint) *manifest {
 	if name == "" {
 		name = head.Metadata.GenerateName
 	}
-	return &manifest{Object: Object{head.APIVersion, head.Kind, head.Metadata.Namespace, name}, json: o.JSON, origin: o.Origin, taints: taints}
+	return &manifest{Object: Object{head.APIVersion, head.Kind, head.Metadata.Namespace, name}, json: o.JSON, item: o.Origin, taints: taints}
 }
 
 // str reads a string below an object, "" when it is absent or something else.

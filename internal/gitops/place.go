@@ -8,6 +8,7 @@ import (
 	"strings"
 
 	"github.com/hecate-mcp/hecate-mcp/internal/gitops/locate"
+	"github.com/hecate-mcp/hecate-mcp/internal/gitops/render"
 )
 
 // parsed gives a file's documents for finding lines, remembered by content.
@@ -37,16 +38,21 @@ func (e *Engine) parsed(a *artifactView, file string) (*locate.File, []byte) {
 
 // placeOf is where the document of a manifest begins.
 func (e *Engine) placeOf(a *artifactView, m *manifest) Place {
-	p := Place{File: a.art.RepoPath(m.origin.File)}
-	if m.origin.File == "" {
+	from := e.originOf(a, m)
+	if from.File == "" {
 		return Place{}
 	}
-	if f, _ := e.parsed(a, m.origin.File); f != nil {
-		if doc, ok := f.Find(m.origin.Kind, m.origin.Namespace, m.origin.Name); ok {
-			p.Line = doc.Line
+	return Place{a.art.RepoPath(from.File), e.lineOf(a, from)}
+}
+
+// lineOf is where the document of an origin begins, 0 when it is not found.
+func (e *Engine) lineOf(a *artifactView, from render.Origin) int {
+	if f, _ := e.parsed(a, from.File); f != nil {
+		if doc, ok := f.Find(from.Kind, from.Namespace, from.Name); ok {
+			return doc.Line
 		}
 	}
-	return p
+	return 0
 }
 
 // fieldPlace is where a person would edit a field of a rendered object: in its
@@ -54,9 +60,9 @@ func (e *Engine) placeOf(a *artifactView, m *manifest) Place {
 // put it there, in the Kustomization's own document (its patches), or in one of
 // those above it. A field that is missing belongs where its parent stands.
 func (d *discovery) fieldPlace(n *node, m *manifest, pointer string, missing bool) Place {
-	at := d.e.placeOf(n.art, m)
-	if f, _ := d.e.parsed(n.art, m.origin.File); f != nil {
-		if doc, ok := f.Find(m.origin.Kind, m.origin.Namespace, m.origin.Name); ok {
+	at, from := d.e.placeOf(n.art, m), d.e.originOf(n.art, m)
+	if f, _ := d.e.parsed(n.art, from.File); f != nil {
+		if doc, ok := f.Find(from.Kind, from.Namespace, from.Name); ok {
 			line, exact := doc.Field(pointer)
 			at.Line = line
 			if exact || missing {
@@ -68,8 +74,8 @@ func (d *discovery) fieldPlace(n *node, m *manifest, pointer string, missing boo
 	if key == "" {
 		return at
 	}
-	for i := len(m.origin.Transformers) - 1; i >= 0; i-- {
-		file := m.origin.Transformers[i].File
+	for i := len(from.Transformers) - 1; i >= 0; i-- {
+		file := from.Transformers[i].File
 		if line := d.lineOfKey(n.art, file, key); line > 0 {
 			return Place{n.art.art.RepoPath(file), line}
 		}
@@ -81,12 +87,12 @@ func (d *discovery) fieldPlace(n *node, m *manifest, pointer string, missing boo
 		}
 	}
 	// A generator's object has no document of its own.
-	if m.origin.Generator != "" {
-		if line := d.lineOfKey(n.art, m.origin.Generator, key); line > 0 {
-			return Place{n.art.art.RepoPath(m.origin.Generator), line}
+	if from.Generator != "" {
+		if line := d.lineOfKey(n.art, from.Generator, key); line > 0 {
+			return Place{n.art.art.RepoPath(from.Generator), line}
 		}
 	}
-	for up := n; up != nil && len(m.origin.Transformers) > 0; up = d.nodes[up.parent] {
+	for up := n; up != nil && len(from.Transformers) > 0; up = d.nodes[up.parent] {
 		p := d.placeOf(up)
 		if p.File == "" {
 			break

@@ -56,7 +56,15 @@ func (d *discovery) declaredRoots(ctx context.Context) error {
 			ns = defaultName
 		}
 		p := expand(c.Path, overlay(d.snap.config.Vars, c.Vars))
-		found = append(found, &root{cluster: c.Cluster, from: fromConfig, place: Place{File: ConfigFile}, object: kustomization(ns, name, p, SourceRef{Kind: "GitRepository", Namespace: ns, Name: defaultName})})
+		object := kustomization(ns, name, p, SourceRef{Kind: "GitRepository", Namespace: ns, Name: defaultName})
+		if len(c.Vars) > 0 {
+			substitute := map[string]any{}
+			for k, v := range c.Vars {
+				substitute[k] = v
+			}
+			object["spec"].(map[string]any)["postBuild"] = map[string]any{"substitute": substitute}
+		}
+		found = append(found, &root{cluster: c.Cluster, from: fromConfig, place: Place{File: ConfigFile}, object: object})
 	}
 	for _, doc := range d.snap.docs {
 		r, err := d.instanceRoot(ctx, doc)
@@ -289,7 +297,10 @@ func (d *discovery) dropClaimed() bool {
 				continue
 			}
 			for _, m := range n.manifests {
-				if isFluxKustomization(m.APIVersion, m.Kind) && m.origin.Name == str(r.object, "metadata", "name") && n.art.art.RepoPath(m.origin.File) == r.place.File {
+				if !isFluxKustomization(m.APIVersion, m.Kind) {
+					continue
+				}
+				if from := d.e.originOf(n.art, m); from.Name == str(r.object, "metadata", "name") && n.art.art.RepoPath(from.File) == r.place.File {
 					return true
 				}
 			}

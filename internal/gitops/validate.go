@@ -149,10 +149,10 @@ func (v *validation) clusterCRDs() {
 			if m == nil {
 				continue // a live cluster's: not this repository's to mend
 			}
-			place := v.d.fieldPlace(n, m, p.Field, false)
+			file, line := v.placeIn(n, m, p.Field, p.Code == schema.MissingField)
 			obj := m.Object
-			v.book.add(Finding{Code: InvalidValue, Severity: SeverityFail, Source: SourceCRD, Kustomizations: []KustomizationKey{n.key}, Object: &obj, Field: p.Field,
-				Message: p.Message, File: place.File, Line: place.Line})
+			v.book.add(Finding{Code: Code(p.Code), Severity: SeverityFail, Source: SourceCRD, Kustomizations: []KustomizationKey{n.key}, Object: &obj, Field: p.Field,
+				Message: p.Message, File: file, Line: line})
 		}
 	}
 }
@@ -272,13 +272,7 @@ func (v *validation) violation(n *node, m *manifest, r schema.Result, x schema.V
 	if f.Source == "" {
 		f.Source = Source(r.Authority)
 	}
-	missing := f.Code == MissingField
-	if missing {
-		// It is the parent that stands somewhere.
-		f.File, f.Line = v.placeIn(n, m, parentPointer(x.Field), true)
-	} else {
-		f.File, f.Line = v.placeIn(n, m, x.Field, false)
-	}
+	f.File, f.Line = v.placeIn(n, m, x.Field, f.Code == MissingField)
 	if hidden(m, x.Field) {
 		return // what stands there now is not what is applied
 	}
@@ -289,7 +283,11 @@ func (v *validation) violation(n *node, m *manifest, r schema.Result, x schema.V
 	v.book.add(f)
 }
 
+// placeIn is where a field stands; of one that is missing, its parent.
 func (v *validation) placeIn(n *node, m *manifest, pointer string, missing bool) (string, int) {
+	if missing {
+		pointer = parentPointer(pointer)
+	}
 	p := v.d.fieldPlace(n, m, pointer, missing)
 	return p.File, p.Line
 }

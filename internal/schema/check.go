@@ -107,6 +107,15 @@ func (c *checker) percent(p *place, m map[string]any, key string) (value int64, 
 	return integer(m[key])
 }
 
+// share is percent where more than all is not possible.
+func (c *checker) share(p *place, m map[string]any, key string) (value int64, known bool) {
+	value, known = c.percent(p, m, key)
+	if _, isText := m[key].(string); isText && known && value > 100 {
+		c.invalid(p, key, "percent", fmt.Sprintf("is %d%%: 100%% is the most", value))
+	}
+	return value, known
+}
+
 // only notes members of a union when there are more than one. It returns how
 // many there are.
 func (c *checker) only(p *place, m map[string]any, keys ...string) int {

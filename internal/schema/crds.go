@@ -41,6 +41,7 @@ func (c *CRDs) definition(group, kind string) *crd {
 // CRDProblem is why an API server would refuse a CRD.
 type CRDProblem struct {
 	Name    string
+	Code    string // as of a Violation
 	Field   string // JSON pointer into the CRD
 	Message string
 }
@@ -92,11 +93,11 @@ func (s *Set) NewCRDs(objs []map[string]any) (*CRDs, []CRDProblem) {
 		kind, _ := lookup(obj, "/spec/names/kind").(string)
 		raw, err := json.Marshal(obj)
 		if err != nil {
-			problems = append(problems, CRDProblem{Name: name, Message: "can't be written as JSON: " + err.Error()})
+			problems = append(problems, CRDProblem{Name: name, Code: InvalidValue, Message: "can't be written as JSON: " + err.Error()})
 			continue
 		}
 		if len(raw) > maxCRD {
-			problems = append(problems, CRDProblem{Name: name, Message: fmt.Sprintf("is %d bytes large: an API server takes %d", len(raw), maxCRD)})
+			problems = append(problems, CRDProblem{Name: name, Code: InvalidValue, Message: fmt.Sprintf("is %d bytes large: an API server takes %d", len(raw), maxCRD)})
 			continue
 		}
 		d := s.compiled.get(sha256.Sum256(raw), func() *crd {
@@ -208,28 +209,51 @@ func (d *crd) decode() error {
 // check asks whether an API server would take the CRD.
 func (d *crd) check() {
 	d.checkOnce.Do(func() {
-		problem := func(path, message string) {
+		problem := func(code, path, message string) {
 			var obj map[string]any
 			// It was marshalled from an object, so it is one.
 			_ = json.Unmarshal(d.raw, &obj)
-			d.problems = append(d.problems, CRDProblem{Name: d.name, Field: pointerOf(obj, path), Message: message})
+			d.problems = append(d.problems, CRDProblem{Name: d.name, Code: code, Field: pointerOf(obj, written(path)), Message: message})
 		}
 		defer func() {
 			if r := recover(); r != nil {
-				problem("", fmt.Sprintf("can't be checked: %v", r))
+				problem(InvalidValue, "", fmt.Sprintf("can't be checked: %v", r))
 			}
 		}()
 		if err := d.read(); err != nil {
-			problem("", err.Error())
+			problem(InvalidValue, "", err.Error())
 			return
 		}
 		for _, e := range validation.ValidateCustomResourceDefinition(context.Background(), d.internal) {
 			if len(d.problems) >= maxViolations {
 				break
 			}
-			problem(e.Field, detail(e))
+			problem(code(e.Type), e.Field, detail(e))
 		}
 	})
+}
+
+// hoisted are fields that the internal form of a CRD keeps once for all versions,
+// when all have the same.
+var hoisted = map[string]string{"validation": "schema", "subresources": "subresources", "additionalPrinterColumns": "additionalPrinterColumns", "selectableFields": "selectableFields"}
+
+// written is the path in the v1 form of a path in the internal one.
+func written(path string) string {
+	rest, ok := strings.CutPrefix(path, "spec.")
+	if !ok {
+		return path
+	}
+	end := strings.IndexAny(rest, ".[")
+	if end < 0 {
+		end = len(rest)
+	}
+	if outer := hoisted[rest[:end]]; outer != "" {
+		return "spec.versions[0]." + outer + rest[end:]
+	}
+	if client, ok := strings.CutPrefix(rest, "conversion.webhookClientConfig"); ok {
+		return "spec.conversion.webhook.clientConfig" + client
+	}
+	return path
 }
 
 func (d *crd) schemaID(version string) string {

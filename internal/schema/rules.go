@@ -5,6 +5,8 @@ import (
 	"net"
 	"slices"
 	"strings"
+	"time"
+	_ "time/tzdata" // zones are the same on every machine
 
 	"github.com/robfig/cron/v3"
 	"k8s.io/apimachinery/pkg/util/validation"
@@ -18,7 +20,7 @@ var rules = map[groupKind][]rule{
 	{"", "ReplicationController"}:                                      {workload},
 	{"", "Service"}:                                                    {service},
 	{"", "ConfigMap"}:                                                  {keys("data", "binaryData")},
-	{"", "Secret"}:                                                     {keys("data", "stringData")},
+	{"", "Secret"}:                                                     {keys("data", "stringData"), secret},
 	{"", "PersistentVolumeClaim"}:                                      {claim},
 	{"", "PersistentVolume"}:                                           {volume},
 	{"apps", "Deployment"}:                                             {workload, deployment},
@@ -99,7 +101,7 @@ func deployment(c *checker, obj map[string]any) {
 				c.invalid(p, "rollingUpdate", "strategy", "is not possible, since the type is Recreate")
 			}
 			within(p, st, "rollingUpdate", func(p *place, r map[string]any) {
-				unavailable, ok := c.percent(p, r, "maxUnavailable")
+				unavailable, ok := c.share(p, r, "maxUnavailable")
 				surge, ok2 := c.percent(p, r, "maxSurge")
 				if ok && ok2 && unavailable == 0 && surge == 0 {
 					c.invalid(p, "maxUnavailable", "strategy", "must not be 0 while maxSurge is 0: no pod could be replaced")
@@ -116,8 +118,8 @@ func updateStrategy(c *checker, obj map[string]any) {
 			c.enum(p, st, "type", "RollingUpdate", "OnDelete")
 			within(p, st, "rollingUpdate", func(p *place, r map[string]any) {
 				c.natural(p, r, "partition")
-				c.percent(p, r, "maxUnavailable")
-				c.percent(p, r, "maxSurge")
+				c.share(p, r, "maxUnavailable")
+				c.share(p, r, "maxSurge")
 			})
 		})
 	})
@@ -152,6 +154,12 @@ func cronJob(c *checker, obj map[string]any) {
 				if _, err := cron.ParseStandard(schedule); err != nil {
 					c.invalid(p, "schedule", "schedule", c.quoted("is", schedule, "no schedule: five fields (minute hour day month weekday) or one like @daily are wanted"))
 				}
+			}
+		}
+		if zone, ok := s["timeZone"].(string); ok {
+			// What is no name of a zone at all, and what no list of zones has.
+			if _, err := time.LoadLocation(zone); err != nil || zone == "" || strings.EqualFold(zone, "local") {
+				c.invalid(p, "timeZone", "timeZone", c.quoted("is", zone, "no time zone: one like Etc/UTC or Europe/Paris is wanted"))
 			}
 		}
 		within(p, s, "jobTemplate", func(p *place, t map[string]any) { within(p, t, "spec", c.job) })
@@ -246,6 +254,43 @@ func keys(fields ...string) rule {
 					c.invalid(&p, k, "key", "is a key of data too: one of them only")
 				}
 			}
+		}
+	}
+}
+
+// demanded are the keys that a Secret of a type must have.
+var demanded = map[string][]string{
+	"kubernetes.io/tls":              {"tls.crt", "tls.key"},
+	"kubernetes.io/dockerconfigjson": {".dockerconfigjson"},
+	"kubernetes.io/dockercfg":        {".dockercfg"},
+	"kubernetes.io/ssh-auth":         {"ssh-privatekey"},
+}
+
+func secret(c *checker, obj map[string]any) {
+	data, plain := sub(obj, "data"), sub(obj, "stringData")
+	has := func(key string) bool {
+		_, inData := data[key]
+		_, inPlain := plain[key]
+		return inData || inPlain
+	}
+	p := place{key: "data"}
+	kind := str(obj, "type")
+	for _, key := range demanded[kind] {
+		if !has(key) {
+			c.missing(&p, key, "type", ", since the type is "+kind)
+		}
+	}
+	switch kind {
+	case "kubernetes.io/basic-auth":
+		if !has("username") && !has("password") {
+			c.missing(&p, "username", "type", " or password, since the type is "+kind)
+		}
+	case "kubernetes.io/service-account-token":
+		const key = "kubernetes.io/service-account.name"
+		if str(sub(obj, "metadata", "annotations"), key) == "" {
+			meta := place{key: "metadata"}
+			in := meta.in("annotations")
+			c.missing(&in, key, "type", ", since the type is "+kind)
 		}
 	}
 }
@@ -432,6 +477,16 @@ func autoscaler(c *checker, obj map[string]any) {
 			if key := kinds[str(m, "type")]; key != "" && m[key] == nil {
 				c.missing(p, key, "metrics", ", since the type is "+str(m, "type"))
 			}
+			for _, key := range kinds {
+				within(p, m, key, func(p *place, m map[string]any) {
+					within(p, m, "target", func(p *place, t map[string]any) {
+						c.enum(p, t, "type", "Utilization", "Value", "AverageValue")
+						if i, ok := integer(t["averageUtilization"]); ok && i < 1 {
+							c.invalid(p, "averageUtilization", "minimum", "must be 1 or more")
+						}
+					})
+				})
+			}
 		})
 	})
 }
@@ -439,8 +494,8 @@ func autoscaler(c *checker, obj map[string]any) {
 func disruption(c *checker, obj map[string]any) {
 	within(nil, obj, "spec", func(p *place, s map[string]any) {
 		c.only(p, s, "minAvailable", "maxUnavailable")
-		c.percent(p, s, "minAvailable")
-		c.percent(p, s, "maxUnavailable")
+		c.share(p, s, "minAvailable")
+		c.share(p, s, "maxUnavailable")
 		c.selector(p, s, "selector")
 		c.enum(p, s, "unhealthyPodEvictionPolicy", "IfHealthyBudget", "AlwaysAllow")
 	})

@@ -1,7 +1,7 @@
 // Command impactcheck holds compute_impact against a truth that is not ours, on
 // the last commits of any Flux repository:
 //
-//	go run ./test/impactcheck REPO [-n 25] [-vars NAME=VALUE]
+//	go run ./test/impactcheck REPO [-n 25] [-config FILE] [-vars NAME=VALUE]
 //
 // The truth is fluxcd/pkg's own generator, Build and SubstituteVariables, run on
 // every Kustomization at both sides of every commit: a Kustomization is affected
@@ -18,6 +18,7 @@ import (
 	"errors"
 	"flag"
 	"fmt"
+	"io"
 	"os"
 	"path/filepath"
 	"slices"
@@ -37,6 +38,7 @@ import (
 func main() {
 	n := flag.Int("n", 25, "first-parent commits, the newest first")
 	verbose := flag.Bool("v", false, "print every disagreement")
+	file := flag.String("config", "", "a .hecate-mcp.yaml that lies over the repository's own")
 	vars := vars{}
 	flag.Var(vars, "vars", "NAME=VALUE of a variable that is not in the repository; repeatable")
 	// The repository may come first or last.
@@ -45,10 +47,15 @@ func main() {
 		args = append(slices.Clone(args[1:]), args[0])
 	}
 	if err := flag.CommandLine.Parse(args); err != nil || flag.NArg() != 1 {
-		fmt.Fprintln(os.Stderr, "usage: impactcheck REPO [-n 25] [-v] [-vars NAME=VALUE]")
+		fmt.Fprintln(os.Stderr, "usage: impactcheck REPO [-n 25] [-v] [-config FILE] [-vars NAME=VALUE]")
 		os.Exit(2)
 	}
-	ok, err := check(context.Background(), flag.Arg(0), *n, *verbose, gitops.Config{Vars: vars})
+	config, err := readConfig(*file, vars)
+	if err != nil {
+		fmt.Fprintln(os.Stderr, "impactcheck:", err)
+		os.Exit(2)
+	}
+	ok, err := check(context.Background(), os.Stdout, flag.Arg(0), *n, *verbose, config)
 	if err != nil {
 		fmt.Fprintln(os.Stderr, "impactcheck:", err)
 		os.Exit(2)
@@ -56,6 +63,27 @@ func main() {
 	if !ok {
 		os.Exit(1)
 	}
+}
+
+// readConfig reads a configuration and lays variables over it.
+func readConfig(file string, vars vars) (gitops.Config, error) {
+	var c gitops.Config
+	if file != "" {
+		data, err := os.ReadFile(file)
+		if err != nil {
+			return c, err
+		}
+		if c, err = gitops.ParseConfig(data); err != nil {
+			return c, err
+		}
+	}
+	if c.Vars == nil {
+		c.Vars = map[string]string{}
+	}
+	for k, v := range vars {
+		c.Vars[k] = v
+	}
+	return c, nil
 }
 
 // vars is a repeatable flag.
@@ -78,7 +106,7 @@ type total struct {
 	kustomizations, truth, found, right, unknown, unchecked, compared, differ int
 }
 
-func check(ctx context.Context, repo string, n int, verbose bool, config gitops.Config) (bool, error) {
+func check(ctx context.Context, w io.Writer, repo string, n int, verbose bool, config gitops.Config) (bool, error) {
 	commits, err := lastCommits(repo, n)
 	if err != nil {
 		return false, err
@@ -88,7 +116,7 @@ func check(ctx context.Context, repo string, n int, verbose bool, config gitops.
 		return false, err
 	}
 	defer engine.Close()
-	fmt.Printf("%s: %d commits\n%-10s %6s %8s %8s %8s %8s %10s %9s %7s\n", filepath.Base(repo), len(commits)-1,
+	fmt.Fprintf(w, "%s: %d commits\n%-10s %6s %8s %8s %8s %8s %10s %9s %7s\n", filepath.Base(repo), len(commits)-1,
 		"commit", "nodes", "affected", "found", "right", "unknown", "unchecked", "compared", "differ")
 	var sum total
 	truths := map[string]map[gitops.KustomizationKey]outcome{}
@@ -109,7 +137,7 @@ func check(ctx context.Context, repo string, n int, verbose bool, config gitops.
 				if o.differs != "" {
 					t.differ++
 					if verbose {
-						fmt.Printf("  %s at %s is not what fluxcd/pkg builds: %s\n", k, commit[:10], o.differs)
+						fmt.Fprintf(w, "  %s at %s is not what fluxcd/pkg builds: %s\n", k, commit[:10], o.differs)
 					}
 				}
 			}
@@ -166,16 +194,16 @@ func check(ctx context.Context, repo string, n int, verbose bool, config gitops.
 				t.found++
 			}
 			if affected != predicted && verbose {
-				fmt.Printf("  %s: %s: affected %v, found %v\n", head[:10], k, affected, predicted)
+				fmt.Fprintf(w, "  %s: %s: affected %v, found %v\n", head[:10], k, affected, predicted)
 			}
 		}
-		fmt.Printf("%-10s %6d %8d %8d %8d %8d %10d %9d %7d\n", head[:10], t.kustomizations, t.truth, t.found, t.right, t.unknown, t.unchecked, t.compared, t.differ)
+		fmt.Fprintf(w, "%-10s %6d %8d %8d %8d %8d %10d %9d %7d\n", head[:10], t.kustomizations, t.truth, t.found, t.right, t.unknown, t.unchecked, t.compared, t.differ)
 		sum.truth, sum.found, sum.right, sum.unknown, sum.unchecked = sum.truth+t.truth, sum.found+t.found, sum.right+t.right, sum.unknown+t.unknown, sum.unchecked+t.unchecked
 		sum.compared, sum.differ, sum.kustomizations = sum.compared+t.compared, sum.differ+t.differ, max(sum.kustomizations, t.kustomizations)
 		ok = ok && t.truth == t.right && t.found == t.right && t.differ == 0
 		delete(truths, head)
 	}
-	fmt.Printf("%-10s %6d %8d %8d %8d %8d %10d %9d %7d\nrecall %s, precision %s, outputs that differ from fluxcd/pkg's: %d of %d\n", "total", sum.kustomizations, sum.truth, sum.found, sum.right, sum.unknown, sum.unchecked, sum.compared, sum.differ,
+	fmt.Fprintf(w, "%-10s %6d %8d %8d %8d %8d %10d %9d %7d\nrecall %s, precision %s, outputs that differ from fluxcd/pkg's: %d of %d\n", "total", sum.kustomizations, sum.truth, sum.found, sum.right, sum.unknown, sum.unchecked, sum.compared, sum.differ,
 		ratio(sum.right, sum.truth), ratio(sum.right, sum.found), sum.differ, sum.compared)
 	return ok, nil
 }

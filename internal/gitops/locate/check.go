@@ -2,7 +2,7 @@ package locate
 
 import "gopkg.in/yaml.v3"
 
-// check finds duplicate keys and aliases that grow out of bounds.
+// check finds wrong and duplicate keys and aliases that grow out of bounds.
 func (f *File) check() []Problem {
 	c := checker{file: f, size: map[*yaml.Node]int{}}
 	for _, root := range f.roots {
@@ -53,7 +53,7 @@ func (c *checker) walk(n *yaml.Node) int {
 		c.size[n] = 0
 	}
 	if n.Kind == yaml.MappingNode {
-		c.duplicates(n)
+		c.keys(n)
 	}
 	size := 1
 	for _, child := range n.Content {
@@ -65,7 +65,14 @@ func (c *checker) walk(n *yaml.Node) int {
 	return size
 }
 
-func (c *checker) duplicates(n *yaml.Node) {
+// keys finds keys that are no text, which no object can have, and those that stand
+// twice.
+func (c *checker) keys(n *yaml.Node) {
+	for i := 0; i+1 < len(n.Content); i += 2 {
+		if k := resolve(n.Content[i]); k.Kind != yaml.ScalarNode {
+			c.add(Problem{Line: c.file.lines.line(n.Content[i].Line), Kind: Syntax, Message: "a key is a mapping or a list, where only a text is possible: a template's {{ }} must be put in quotes"})
+		}
+	}
 	if len(n.Content) < 4 {
 		return
 	}

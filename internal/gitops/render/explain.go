@@ -53,8 +53,21 @@ func (g *guard) place(text string) (string, int) {
 	if rel, ok := g.relative(g.overlay); file == "" && ok && g.files[rel] != nil {
 		file = rel
 	}
+	if m := nameless.FindString(text); m != "" && file != "" {
+		f, _ := locate.Parse(g.files[file])
+		for _, doc := range f.Documents() {
+			if doc.Kind == "" || doc.Name == "" && !strings.HasSuffix(doc.Kind, "List") {
+				return file, doc.Line
+			}
+		}
+	}
 	if m := identity.FindAllStringSubmatch(text, -1); len(m) > 0 {
 		kind, name := m[len(m)-1][1], m[len(m)-1][2]
+		if strings.Contains(text, "already registered id") {
+			if line := secondOf(g.files[file], kind, name); line > 0 {
+				return file, line
+			}
+		}
 		if line := lineOfObject(g.files[file], kind, name); line > 0 {
 			return file, line
 		}
@@ -73,6 +86,13 @@ func (g *guard) place(text string) (string, int) {
 			return file, line
 		}
 	}
+	if m := operation.FindStringSubmatch(text); m != nil {
+		for _, rel := range append([]string{file}, g.order...) {
+			if line := lineOf(g.files[rel], m[1]); line > 0 {
+				return rel, line
+			}
+		}
+	}
 	return file, 1
 }
 
@@ -82,7 +102,29 @@ var (
 	circle   = regexp.MustCompile(`cycle detected: candidate root '([^']+)'`)
 	identity = regexp.MustCompile(`([A-Z][A-Za-z]+)\.[^\s./]+\.[^\s/]+/([^\s/]+)\.\[?[A-Za-z0-9-]+\]?`)
 	field    = regexp.MustCompile(`unknown field "([^"]+)"`)
+	// operation is the path of a JSON patch's operation.
+	operation = regexp.MustCompile(`for path: '(/[^']+)'`)
+	nameless  = regexp.MustCompile(`missing (?:kind|metadata\.name|Resource metadata) in object`)
 )
+
+// secondOf finds the name of the second document of a file that has this kind and
+// name, 0 when there is none.
+func secondOf(data []byte, kind, name string) int {
+	f, _ := locate.Parse(data)
+	seen := map[string]bool{}
+	for _, doc := range f.Documents() {
+		if doc.Kind != kind || doc.Name != name {
+			continue
+		}
+		if id := doc.APIVersion + " " + doc.Namespace; !seen[id] {
+			seen[id] = true
+			continue
+		}
+		line, _ := doc.Field("/metadata/name")
+		return line
+	}
+	return 0
+}
 
 // lineOfObject finds the name of an object in a file, in a document or in a patch
 // that is written into one.

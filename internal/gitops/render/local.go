@@ -62,12 +62,13 @@ func build(g *guard, r Request) ([]Object, error) {
 	if err != nil {
 		return nil, err
 	}
-	return g.objects(m, r.Path, wanted)
+	return g.objects(m, r, wanted)
 }
 
 // generate makes the entry's kustomization with fluxcd/pkg's generator, adds the
-// annotations that tell where objects come from, and lays it over the folder. It
-// returns the build metadata that the repository itself asks for.
+// annotations that tell where objects come from when that was asked, and lays it
+// over the folder. It returns the build metadata that the repository itself asks
+// for.
 func (g *guard) generate(r Request, entry string) (wanted []string, err error) {
 	if err := g.scan(entry); err != nil {
 		return nil, err
@@ -94,9 +95,11 @@ func (g *guard) generate(r Request, entry string) (wanted []string, err error) {
 		return nil, err
 	}
 	wanted = k.BuildMetadata
-	k.BuildMetadata = slices.Compact(slices.Sorted(slices.Values(append(slices.Clone(wanted), types.OriginAnnotations, types.TransformerAnnotations))))
-	if manifest, err = yaml.Marshal(k); err != nil {
-		return nil, err
+	if r.Origins {
+		k.BuildMetadata = slices.Compact(slices.Sorted(slices.Values(append(slices.Clone(wanted), types.OriginAnnotations, types.TransformerAnnotations))))
+		if manifest, err = yaml.Marshal(k); err != nil {
+			return nil, err
+		}
 	}
 	g.overlay, g.overlayData = file, manifest
 	return wanted, nil
@@ -187,11 +190,12 @@ func safely(f func() error) (err error) {
 }
 
 // objects takes the provenance off the built objects.
-func (g *guard) objects(m resmap.ResMap, entry string, wanted []string) ([]Object, error) {
-	out := make([]Object, 0, m.Size())
-	origins := make([]Origin, 0, m.Size())
-	for _, res := range m.Resources() {
-		origins = append(origins, g.origin(res, entry))
+func (g *guard) objects(m resmap.ResMap, r Request, wanted []string) ([]Object, error) {
+	out := make([]Object, m.Size())
+	if r.Origins {
+		for i, res := range m.Resources() {
+			out[i].Origin = g.origin(res, r.Path)
+		}
 	}
 	if !slices.Contains(wanted, types.OriginAnnotations) {
 		if err := m.RemoveOriginAnnotations(); err != nil {
@@ -208,7 +212,7 @@ func (g *guard) objects(m resmap.ResMap, entry string, wanted []string) ([]Objec
 		if err != nil {
 			return nil, fmt.Errorf("%s: %w", res.CurId(), err)
 		}
-		out = append(out, Object{JSON: data, Origin: origins[i]})
+		out[i].JSON = data
 	}
 	return out, nil
 }

@@ -84,7 +84,7 @@ func (p *Pool) Build(ctx context.Context, r Request) Result {
 	replies := make(chan reply, 1)
 	go func() {
 		var a answer
-		err := w.enc.Encode(order{r.Root, r.Path, obj})
+		err := w.enc.Encode(order{r.Root, r.Path, r.Origins, obj})
 		if err == nil {
 			err = w.dec.Decode(&a)
 		}

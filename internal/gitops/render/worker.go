@@ -18,6 +18,7 @@ import (
 // the worker's standard input and output.
 type order struct {
 	Root, Path    string
+	Origins       bool
 	Kustomization []byte // JSON
 }
 
@@ -66,7 +67,7 @@ func Worker(in io.Reader, out io.Writer) error {
 		if err := json.Unmarshal(o.Kustomization, &obj); err != nil {
 			return fmt.Errorf("reading a Kustomization: %w", err)
 		}
-		r := builder.Build(context.Background(), Request{Root: o.Root, Path: o.Path, Kustomization: obj})
+		r := builder.Build(context.Background(), Request{Root: o.Root, Path: o.Path, Origins: o.Origins, Kustomization: obj})
 		if err := enc.Encode(answer{r}); err != nil {
 			return fmt.Errorf("answering a build: %w", err)
 		}
