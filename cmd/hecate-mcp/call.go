@@ -57,6 +57,9 @@ func (a *app) callCommand() *cobra.Command {
 				if err != nil {
 					return tools.Failed(err)
 				}
+				if tool.Toolset == tools.GitOps {
+					env.Timeout = repositoryTimeout
+				}
 				return tool.Call(cmd.Context(), env, arguments)
 			}()
 			if err := a.print(args[0], answer, output); err != nil {

@@ -37,6 +37,10 @@ func (f *repoFlags) add(flags *pflag.FlagSet) {
 	flags.BoolVar(&f.dryRun, "dry-run", false, "ask the cluster's API server about every object when validating: a server-side dry run, which needs the right to patch")
 }
 
+// repositoryTimeout bounds a look at a repository in the shell, where nobody gives
+// up after a minute and nothing is remembered for a second try.
+const repositoryTimeout = 15 * time.Minute
+
 // buildTimeout bounds one build in a worker.
 const buildTimeout = 20 * time.Second
 

@@ -538,6 +538,8 @@ func (d *discovery) stateOf(n *node) (State, string) {
 		return StateExternal, n.external
 	case n.failure != nil && n.failure.Code == codePathUnknown:
 		return StatePartial, n.failure.Message
+	case n.failure != nil && n.build != nil && len(n.build.result.Stubs) > 0 && n.failure.Code == render.RenderFailed:
+		return StatePartial, "not built without its remote entries: " + n.failure.Message
 	case n.failure != nil:
 		return StateFailed, n.failure.Message
 	}

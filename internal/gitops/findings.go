@@ -78,6 +78,10 @@ func (d *discovery) nodeFindings(book *book, out KustomizationNode, n *node) {
 		p := own("/spec/path")
 		book.add(Finding{Code: PathNotFound, Severity: SeverityFail, Source: SourceGraph, Kustomizations: key, Object: &self, Field: "/spec/path",
 			Message: fmt.Sprintf("spec.path %q is not in the artifact of %s", n.path, n.ref), File: p.File, Line: p.Line})
+	case n.failure != nil && n.build != nil && len(n.build.result.Stubs) > 0 && n.failure.Code == render.RenderFailed:
+		book.add(Finding{Code: Unverifiable, Severity: SeverityWarn, Source: SourceRender, Kustomizations: key, Raw: n.failure.Message,
+			Message: "the build does not come to an end without the remote entries that were left out: " + n.failure.Message,
+			File:    n.art.art.RepoPath(n.failure.File), Line: n.failure.Line})
 	case n.failure != nil:
 		code, ok := renderCodes[n.failure.Code]
 		if !ok {
@@ -96,6 +100,11 @@ func (d *discovery) nodeFindings(book *book, out KustomizationNode, n *node) {
 		return
 	}
 	for _, s := range n.build.result.Stubs {
+		if s.Dependent {
+			book.add(Finding{Code: RemoteReference, Severity: SeverityWarn, Source: SourceRender, Kustomizations: key, Field: s.Field,
+				Message: fmt.Sprintf("the patch of %s is left out, since a remote entry would bring what it patches", s.Value), File: n.art.art.RepoPath(s.File), Line: s.Line})
+			continue
+		}
 		book.add(Finding{Code: RemoteReference, Severity: SeverityWarn, Source: SourceRender, Kustomizations: key, Field: "/" + s.Field,
 			Message: fmt.Sprintf("%s is outside the repository: it was left out, and what it would bring is not judged", s.Value), File: n.art.art.RepoPath(s.File), Line: s.Line})
 	}

@@ -39,10 +39,27 @@ func (e *Engine) parsed(a *artifactView, file string) (*locate.File, []byte) {
 // placeOf is where the document of a manifest begins.
 func (e *Engine) placeOf(a *artifactView, m *manifest) Place {
 	from := e.originOf(a, m)
-	if from.File == "" {
+	switch {
+	case from.File != "":
+	case from.Generator != "":
+		return Place{a.art.RepoPath(from.Generator), e.generatorLine(a, from)}
+	default:
 		return Place{}
 	}
 	return Place{a.art.RepoPath(from.File), e.lineOf(a, from)}
+}
+
+// generatorLine is where a kustomization file names what it generates: by the name
+// of the object, without the hash that ends it; else the first line.
+func (e *Engine) generatorLine(a *artifactView, from render.Origin) int {
+	_, data := e.parsed(a, from.Generator)
+	field := strings.ToLower(from.Kind[:1]) + from.Kind[1:] + "Generator"
+	for _, name := range []string{from.Name, from.Name[:max(0, strings.LastIndexByte(from.Name, '-'))]} {
+		if line := locate.KustomizationEntry(data, field, name); line > 0 {
+			return line
+		}
+	}
+	return 1
 }
 
 // lineOf is where the document of an origin begins, 0 when it is not found.
@@ -88,7 +105,7 @@ func (d *discovery) fieldPlace(n *node, m *manifest, pointer string, missing boo
 	}
 	// A generator's object has no document of its own.
 	if from.Generator != "" {
-		if line := d.lineOfKey(n.art, from.Generator, key); line > 0 {
+		if line := d.lineOfKeyAfter(n.art, from.Generator, key, at.Line); line > 0 {
 			return Place{n.art.art.RepoPath(from.Generator), line}
 		}
 	}
@@ -133,9 +150,14 @@ func lastKey(pointer string) string {
 	return ""
 }
 
-// lineOfKey finds the line on which a key, or a JSON patch's path that ends in
-// it, stands in a file.
+// lineOfKey finds the line on which a key, a generator's literal, or a JSON
+// patch's path that ends in it, stands in a file.
 func (d *discovery) lineOfKey(a *artifactView, file, key string) int {
+	return d.lineOfKeyAfter(a, file, key, 1)
+}
+
+// lineOfKeyAfter is lineOfKey from a line on.
+func (d *discovery) lineOfKeyAfter(a *artifactView, file, key string, first int) int {
 	if a == nil {
 		return 0
 	}
@@ -144,10 +166,11 @@ func (d *discovery) lineOfKey(a *artifactView, file, key string) int {
 		return 0
 	}
 	quoted := regexp.QuoteMeta(key)
-	re := regexp.MustCompile(`(?m)^.*(?:["']?` + quoted + `["']?\s*:|path["']?:.*/` + quoted + `["']?\s*,?\s*$).*$`)
-	loc := re.FindIndex(data)
-	if loc == nil {
-		return 0
+	re := regexp.MustCompile(`^.*(?:["']?` + quoted + `["']?\s*[:=]|path["']?:.*/` + quoted + `["']?\s*,?\s*$)`)
+	for i, line := range bytes.Split(data, []byte("\n")) {
+		if i+1 >= first && re.Match(line) {
+			return i + 1
+		}
 	}
-	return 1 + bytes.Count(data[:loc[0]], []byte("\n"))
+	return 0
 }

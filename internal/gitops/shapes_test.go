@@ -188,7 +188,7 @@ func TestShapeUnlistedKustomization(t *testing.T) {
 	v := validate(t, f)
 	wantNoFailure(t, v.Findings)
 	wantKeys(t, v.Graph, "apps", "flux-system")
-	if got := strings.Join(unreferenced(v.Graph), " "); got != "clusters/prod/forgotten.yaml:2 one clusters/prod/forgotten.yaml:9 two" {
+	if got := strings.Join(unreferenced(v.Graph), " "); got != "clusters/prod/forgotten.yaml:2 one clusters/prod/forgotten.yaml:11 two" {
 		t.Errorf("unreferenced %q", got)
 	}
 	for _, x := range coded(v.Findings, gitops.Unreferenced) {
@@ -201,7 +201,7 @@ func TestShapeUnlistedKustomization(t *testing.T) {
 
 func TestShapeVariablesFromASibling(t *testing.T) {
 	vars := func(v string) string {
-		return "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: vars, namespace: flux-system}\ndata: {REGION: " + v + "}\n"
+		return "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: vars, namespace: flux-system}\ndata: {REGION: \"" + v + "\"}\n"
 	}
 	from := "postBuild: {substituteFrom: [{kind: ConfigMap, name: vars}]}"
 	f := prod(files{

@@ -124,6 +124,15 @@ func (s *Set) NewCRDs(objs []map[string]any) (*CRDs, []CRDProblem) {
 	return out, problems
 }
 
+// FluxCRDs are the embedded CRDs of Flux, each as its v1 object.
+func FluxCRDs() ([]map[string]any, error) {
+	var f fluxArchive
+	if _, err := unpack("flux", &f); err != nil {
+		return nil, err
+	}
+	return f.CRDs, nil
+}
+
 // embedded are the CRDs in the binary: they are checked by a test.
 func (s *Set) embedded(f fluxArchive) (*CRDs, error) {
 	out := &CRDs{by: map[groupKind]*crd{}}

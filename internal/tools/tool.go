@@ -103,6 +103,9 @@ func (t Tool) Call(ctx context.Context, env *Env, args json.RawMessage) (a Answe
 	}
 	out, err := t.call(ctx, env, args)
 	if err != nil {
+		if ctx.Err() != nil && t.Toolset == GitOps {
+			return failed(&Error{Code: Timeout, Retryable: true, Message: fmt.Sprintf("the repository was not done within %s; what was built so far is remembered: ask again", timeout)})
+		}
 		if ctx.Err() != nil {
 			err = fmt.Errorf("%w (%w)", err, ctx.Err())
 		}

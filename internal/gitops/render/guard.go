@@ -47,6 +47,8 @@ type guard struct {
 
 	openAPI bool // a kustomization has an openapi field
 	alone   bool // and this build has the schema for itself
+	// orphans are patches to leave out, see leaveOut.
+	orphans map[orphan]bool
 	// building: krusty reads, not the look before it.
 	building bool
 

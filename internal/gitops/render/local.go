@@ -59,6 +59,9 @@ func build(g *guard, r Request) ([]Object, error) {
 		return nil, err
 	}
 	m, err := run(g, entry)
+	for err != nil && g.leaveOut(err) {
+		m, err = run(g, entry)
+	}
 	if err != nil {
 		return nil, err
 	}

@@ -114,7 +114,12 @@ func (v *visitor) visit(k *types.Kustomization) {
 	k.PatchesJson6902 = v.patches("patchesJson6902", k.PatchesJson6902)
 	var merge []types.PatchStrategicMerge
 	for _, p := range k.PatchesStrategicMerge {
-		if strings.Contains(string(p), "\n") || v.keep("patchesStrategicMerge", string(p)) {
+		inline := strings.Contains(string(p), "\n")
+		patch := types.Patch{Path: string(p)}
+		if inline {
+			patch = types.Patch{Patch: string(p)}
+		}
+		if (inline || v.keep("patchesStrategicMerge", string(p))) && !v.orphaned("patchesStrategicMerge", patch) {
 			merge = append(merge, p)
 		}
 	}
@@ -166,7 +171,7 @@ func (v *visitor) inlineList(field string, entries []string) []string {
 func (v *visitor) patches(field string, patches []types.Patch) []types.Patch {
 	var out []types.Patch
 	for _, p := range patches {
-		if p.Path == "" || v.keep(field, p.Path) {
+		if (p.Path == "" || v.keep(field, p.Path)) && !v.orphaned(field, p) {
 			out = append(out, p)
 		}
 	}

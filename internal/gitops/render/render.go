@@ -78,13 +78,16 @@ type Transformer struct {
 	File, Kind string
 }
 
-// Stub is an entry that points outside the repository.
+// Stub is an entry that was left out: it points outside the repository.
 type Stub struct {
 	File string
 	Line int
 	// Field is the field of the kustomization file, Value the entry without
 	// credentials.
 	Field, Value string
+	// Dependent is set on a patch that was left out because what it patches comes
+	// from a remote entry; Value is then Kind/name.
+	Dependent bool
 }
 
 // Code says why a build fails.

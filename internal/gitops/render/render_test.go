@@ -425,6 +425,41 @@ func TestNothingIsFetched(t *testing.T) {
 	}
 }
 
+func TestPatchesOfRemoteObjectsAreLeftOut(t *testing.T) {
+	const patch = "apiVersion: apps/v1\nkind: DaemonSet\nmetadata: {name: remote}\nspec: {template: {spec: {priorityClassName: high}}}\n"
+	for name, c := range map[string]struct {
+		files map[string]string
+		fails bool
+	}{
+		"patch in a file":  {map[string]string{"o/kustomization.yaml": "resources: [../b]\n", "b/kustomization.yaml": "resources: ['https://example.com/x.yaml', a.yaml]\npatches:\n- path: p.yaml\n", "b/p.yaml": patch, "b/a.yaml": deployment}, false},
+		"inline, old form": {map[string]string{"o/kustomization.yaml": "resources: [../b]\npatchesStrategicMerge:\n- |\n  " + strings.ReplaceAll(patch, "\n", "\n  ") + "\n", "b/kustomization.yaml": "resources: ['https://example.com/x.yaml', a.yaml]\n", "b/a.yaml": deployment}, false},
+		"two of them":      {map[string]string{"o/kustomization.yaml": "resources: [../b]\npatches:\n- path: ../b/q.yaml\n", "b/kustomization.yaml": "resources: ['https://example.com/x.yaml', a.yaml]\npatches:\n- path: p.yaml\n", "b/p.yaml": patch, "b/q.yaml": strings.Replace(patch, "remote", "other", 1), "b/a.yaml": deployment}, false},
+		"nothing remote":   {map[string]string{"o/kustomization.yaml": "resources: [../b]\n", "b/kustomization.yaml": "resources: [a.yaml]\npatches:\n- path: p.yaml\n", "b/p.yaml": patch, "b/a.yaml": deployment}, true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			r := render.NewLocal().Build(t.Context(), render.Request{Root: files(t, c.files), Path: "o", Kustomization: kustomization(nil)})
+			if c.fails {
+				if r.Err == nil {
+					t.Fatal("a patch of nothing built")
+				}
+				return
+			}
+			if r.Err != nil {
+				t.Fatal(r.Err)
+			}
+			dependent := 0
+			for _, s := range r.Stubs {
+				if s.Dependent && s.Line > 0 {
+					dependent++
+				}
+			}
+			if len(r.Objects) != 1 || dependent != len(r.Stubs)-1 {
+				t.Errorf("%d objects, stubs %+v", len(r.Objects), r.Stubs)
+			}
+		})
+	}
+}
+
 func TestABuildThatDoesNotEndIsStopped(t *testing.T) {
 	// Each level doubles the one below under other names.
 	dir := map[string]string{"l0/kustomization.yaml": "resources: [a.yaml]\n", "l0/a.yaml": deployment}

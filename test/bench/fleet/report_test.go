@@ -24,6 +24,8 @@ type row struct {
 var rows = []row{
 	{"render, one goroutine, against fluxcd/pkg", "render x1", "flux x1", 7, "x-flux"},
 	{"render, two goroutines, against fluxcd/pkg on two", "render x2", "flux x2", 7, "x-flux-2"},
+	{"render in one fresh worker process, against fluxcd/pkg", "pool x1", "flux x1", 7, "x-flux-pool"},
+	{"render in two fresh worker processes, against fluxcd/pkg on two", "pool x2", "flux x2", 7, "x-flux-pool-2"},
 	{"render in one fresh worker process, against the kustomize CLI", "pool x1", "kustomize x1", 1.5, "x-kustomize"},
 	{"render in two fresh worker processes, against two CLIs at once", "pool x2", "kustomize x2", 1.5, "x-kustomize-2"},
 	{"validate built-in kinds, serial, against kubeconform", "schema built-in x1", "kubeconform built-in x1", 2, "x-kubeconform"},
@@ -61,7 +63,7 @@ func (r *run) report() {
 		fmt.Fprintf(&t, "The CLI builds the folder as it is, without spec of the Kustomization; it refuses %d of %d.\n", r.broken, len(r.nodes))
 	}
 	fmt.Fprintf(&t, "Rendered otherwise than by fluxcd/pkg: %d of %d. Requests over the network: none on our side, by construction.\n", r.differ, len(r.nodes))
-	fmt.Fprintf(&t, "%-20s %12s %12s\n", "", "allocations", "MiB")
+	fmt.Fprintf(&t, "%-24s %12s %12s\n", "", "allocations", "MiB")
 	for _, name := range []string{"render x1", "flux x1", "schema built-in x1", "kubeconform built-in x1", "cold", "flux+kubeconform", "unchanged", "one file", "impact", "impact again"} {
 		fmt.Fprintf(&t, "%-24s %12d %12.1f\n", name, r.allocs[name], float64(r.heap[name])/mebi)
 	}
