@@ -1,0 +1,46 @@
+package gitops_test
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+
+	"github.com/hecate-mcp/hecate-mcp/examples"
+	"github.com/hecate-mcp/hecate-mcp/internal/gitops"
+	"github.com/hecate-mcp/hecate-mcp/internal/gitops/render"
+)
+
+// TestPlanReconcile plans the demo's change: the sound ones in waves, the one that
+// fails declined.
+func TestPlanReconcile(t *testing.T) {
+	dir := t.TempDir()
+	if err := examples.Repository(dir); err != nil {
+		t.Fatal(err)
+	}
+	engine, err := gitops.New(gitops.Options{Builder: render.NewLocal()})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = engine.Close() })
+	repo := gitops.Repo{Path: dir, Ref: examples.Branch}
+	plan, err := engine.PlanReconcile(t.Context(), repo, "", "shop", gitops.ValidateOptions{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	var got []string
+	for i, wave := range plan.Waves {
+		for _, item := range wave {
+			got = append(got, fmt.Sprintf("%d %s from %s", i, item.Key, item.Source))
+		}
+	}
+	for _, d := range plan.Declined {
+		got = append(got, fmt.Sprintf("declined %s %s", d.Key, d.Code))
+	}
+	want := []string{"0 shop/storefront-dev from GitRepository shop/deploy", "0 shop/storefront-staging from GitRepository shop/deploy", "declined shop/storefront-production ValidationFailed"}
+	if strings.Join(got, "; ") != strings.Join(want, "; ") {
+		t.Errorf("got %q\nwant %q", got, want)
+	}
+	if _, err := engine.PlanReconcile(t.Context(), repo, "", "other", gitops.ValidateOptions{}); err == nil || !strings.Contains(err.Error(), "no such cluster") {
+		t.Errorf("another cluster: %v", err)
+	}
+}
