@@ -1,5 +1,5 @@
-// Package examples holds the demo: an estate made for this project, and the
-// evidence server that belongs to it.
+// Package examples holds the demo: an estate made for this project, the evidence
+// server that belongs to it, and the Flux repository behind it.
 //
 // It is for `--demo`, for the tests of the packages above, and for a reader who
 // wants to see what Hecate's objects look like. It promises that the estate is
