@@ -34,7 +34,7 @@ generate-schemas: ## the embedded schemas of Kubernetes and Flux from their modu
 	cd hack/schemas && $(GO) run . -out ../../internal/schema/archives
 
 bench: control-plane ## ratios and counts, printed side by side
-	$(GO) test -p 1 -run '^$$' -bench . -benchtime 3x ./test/bench/...
+	$(GO) test -p 1 -timeout 30m -run '^$$' -bench . -benchtime 3x ./test/bench/...
 
 demo: ## why is production stuck, on the embedded estate
 	$(GO) run ./cmd/hecate-mcp call explain_gate --demo --arg gate=production

@@ -139,6 +139,8 @@ type discovery struct {
 	// selfURLs are what sources that mean this repository say their URL is.
 	artifacts map[string]*artifactView
 	duplicate []duplicateNode
+	// likely is likelyURLs of this round.
+	likely    map[string]bool
 	truncated bool
 }
 
@@ -239,7 +241,7 @@ func (d *discovery) collect() []*node {
 			take(&node{key: key, object: m.object(), parent: n.key, made: m})
 		}
 	}
-	d.nodes = next
+	d.nodes, d.likely = next, nil
 	for _, k := range sortedKeys(next) {
 		if n := next[k]; d.prepare(n) {
 			pending = append(pending, n)

@@ -411,6 +411,9 @@ func (c *comparison) reasons(k KustomizationKey, seen map[KustomizationKey]bool)
 	if b != nil && h != nil && b.vars.signature() != h.vars.signature() {
 		out = append(out, c.variables(k, h, seen)...)
 	}
+	if b != nil && h != nil && len(out) == 0 {
+		out = append(out, c.sources(k, b, h, seen)...)
+	}
 	var unique []Reason
 	have := map[string]bool{}
 	for _, r := range out {
@@ -548,41 +551,68 @@ func (c *comparison) ownDocument(k KustomizationKey, b, h *node, seen map[Kustom
 // values come from.
 func (c *comparison) variables(k KustomizationKey, h *node, seen map[KustomizationKey]bool) []Reason {
 	var out []Reason
-	self := "Kustomization " + k.String()
 	for _, f := range list(h.object, "spec", "postBuild", "substituteFrom") {
-		id := Object{Kind: str(f, "kind"), Namespace: k.Namespace, Name: str(f, "name")}
-		for _, s := range []side{c.base, c.head} {
-			for _, key := range sortedKeys(s.d.nodes) {
-				if key.Cluster != k.Cluster {
+		out = append(out, c.through(k, Object{Kind: str(f, "kind"), Namespace: k.Namespace, Name: str(f, "name")}, seen)...)
+	}
+	return out
+}
+
+// sources explains a Kustomization by what its artifact is made of: ignore rules,
+// and the objects that declare its source.
+func (c *comparison) sources(k KustomizationKey, b, h *node, seen map[KustomizationKey]bool) []Reason {
+	var out []Reason
+	for _, f := range c.files {
+		if path.Base(f.File) == ".sourceignore" {
+			out = append(out, Reason{f.File, []string{f.File, h.ref.String(), "Kustomization " + k.String()}})
+		}
+	}
+	ids := map[Object]bool{}
+	c.base.d.madeOf(k.Cluster, b.ref, ids)
+	c.head.d.madeOf(k.Cluster, h.ref, ids)
+	all := slices.Collect(maps.Keys(ids))
+	slices.SortFunc(all, func(x, y Object) int { return strings.Compare(x.String(), y.String()) })
+	for _, id := range all {
+		out = append(out, c.through(k, id, seen)...)
+	}
+	return out
+}
+
+// through explains a Kustomization by an object of its cluster: by the changed
+// files that the object comes from.
+func (c *comparison) through(k KustomizationKey, id Object, seen map[KustomizationKey]bool) []Reason {
+	var out []Reason
+	self := "Kustomization " + k.String()
+	for _, s := range []side{c.base, c.head} {
+		for _, key := range sortedKeys(s.d.nodes) {
+			if key.Cluster != k.Cluster {
+				continue
+			}
+			n := s.d.nodes[key]
+			for _, m := range n.manifests {
+				ns := m.Namespace
+				if ns == "" {
+					ns = key.Namespace
+				}
+				if m.Kind != id.Kind || m.Name != id.Name || ns != id.Namespace {
 					continue
 				}
-				n := s.d.nodes[key]
-				for _, m := range n.manifests {
-					ns := m.Namespace
-					if ns == "" {
-						ns = key.Namespace
+				from := s.d.e.originOf(n.art, m)
+				for _, x := range c.hits(n) {
+					if x.local == from.File || x.local == from.Generator {
+						out = append(out, Reason{x.repo, append(wayThrough(n, x.local), "Kustomization "+key.String(), id.String(), self)})
 					}
-					if m.Kind != id.Kind || m.Name != id.Name || ns != id.Namespace {
-						continue
-					}
-					from := s.d.e.originOf(n.art, m)
-					for _, x := range c.hits(n) {
-						if x.local == from.File || x.local == from.Generator {
-							out = append(out, Reason{x.repo, append(wayThrough(n, x.local), "Kustomization "+key.String(), id.String(), self)})
-						}
-					}
-					if len(out) == 0 {
-						for _, r := range c.reasons(key, seen) {
-							out = append(out, Reason{r.File, append(slices.Clone(r.Path), id.String(), self)})
-						}
+				}
+				if len(out) == 0 {
+					for _, r := range c.reasons(key, seen) {
+						out = append(out, Reason{r.File, append(slices.Clone(r.Path), id.String(), self)})
 					}
 				}
 			}
-			// Values may come from a file that nothing renders.
-			for _, doc := range s.d.snap.docs {
-				if _, changed := c.changed[doc.File]; changed && doc.Kind == id.Kind && doc.Name == id.Name && (doc.Namespace == id.Namespace || doc.Namespace == "") {
-					out = append(out, Reason{doc.File, []string{doc.File, id.String(), self}})
-				}
+		}
+		// It may come from a file that nothing renders.
+		for _, doc := range s.d.snap.docs {
+			if _, changed := c.changed[doc.File]; changed && doc.Kind == id.Kind && doc.Name == id.Name && (doc.Namespace == id.Namespace || doc.Namespace == "") {
+				out = append(out, Reason{doc.File, []string{doc.File, id.String(), self}})
 			}
 		}
 	}

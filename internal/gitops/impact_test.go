@@ -302,6 +302,35 @@ func TestImpactErrors(t *testing.T) {
 	})
 }
 
+// What a source lets through decides, too.
+func TestImpactOfIgnoreRules(t *testing.T) {
+	sync := "clusters/prod/flux-system/gotk-sync.yaml"
+	ignoring := func(rules string) string {
+		return docs(gitRepo("flux-system", "flux-system", repoURL, "ignore: "+rules), ks("flux-system", "./clusters/prod"))
+	}
+	for _, tc := range []struct {
+		name   string
+		base   files
+		change files
+		file   string
+		want   []string
+	}{
+		{"a .sourceignore that is new", nil, files{".sourceignore": "/app/two.yaml\n"}, ".sourceignore", []string{"app changed"}},
+		{"one that changes", files{"app/.sourceignore": "x\n"}, files{"app/.sourceignore": "two.yaml\n"}, "app/.sourceignore", []string{"app changed"}},
+		{"spec.ignore", files{sync: ignoring("x")}, files{sync: ignoring("/app/two.yaml")}, sync, []string{"app changed", "flux-system changed"}},
+	} {
+		t.Run(tc.name, func(t *testing.T) {
+			r := impactOf(t, app.with(tc.base), tc.change)
+			wantAffected(t, r, tc.want...)
+			wantObjects(t, affectedOf(t, r, "app"), "pruned ConfigMap two")
+			wantReason(t, affectedOf(t, r, "app"), tc.file, "GitRepository", "Kustomization prod/flux-system/app")
+			if len(r.UnmappedFiles) > 0 {
+				t.Errorf("unmapped %v", r.UnmappedFiles)
+			}
+		})
+	}
+}
+
 // The configuration that counts is the base's: a change must not judge itself.
 func TestImpactReadsTheBasesConfig(t *testing.T) {
 	root := func(path string) string { return "roots: [{cluster: prod, path: " + path + "}]\n" }

@@ -194,43 +194,62 @@ func (d *discovery) accept(found []*root) {
 // unclaimedRoots takes complete documents that nothing renders and that lie in
 // no folder that anything renders: their clusters were started by hand.
 func (d *discovery) unclaimedRoots(ctx context.Context) error {
+	tried := map[Place]bool{}
 	for {
-		cands := d.unclaimed()
+		cands := slices.DeleteFunc(d.unclaimed(), func(doc document) bool { return tried[doc.Place] })
 		if len(cands) == 0 {
 			return nil
 		}
-		// First those that call themselves the root, then those that lie in nobody
-		// else's folder, then the rest.
-		batch := slices.DeleteFunc(slices.Clone(cands), func(doc document) bool { return doc.Name != defaultName })
-		if len(batch) == 0 {
-			batch = slices.DeleteFunc(slices.Clone(cands), func(doc document) bool {
-				return slices.ContainsFunc(cands, func(o document) bool {
-					p := NormalizePath(str(o.obj, "spec", "path"))
-					return o.Place != doc.Place && under(doc.File, p) && !(under(o.File, NormalizePath(str(doc.obj, "spec", "path"))))
-				})
-			})
-		}
-		if len(batch) == 0 {
-			batch = cands[:1]
-		}
+		batch := first(cands)
 		var found []*root
 		for _, doc := range batch {
+			tried[doc.Place] = true
 			found = append(found, &root{where: clusterFolder(doc, batch), from: fromDocument, place: doc.Place, object: doc.obj})
 		}
 		before := len(d.roots)
 		d.accept(found)
 		if len(d.roots) == before {
-			return nil
+			continue
 		}
 		if err := d.fixpoint(ctx); err != nil {
 			return err
 		}
-		if d.dropClaimed() {
+		for d.dropClaimed() {
 			if err := d.fixpoint(ctx); err != nil {
 				return err
 			}
 		}
 	}
+}
+
+// first chooses among documents that may be roots: those that call themselves the
+// root, else those that lie in nobody else's folder, else, when they lie in each
+// other's, all of them: dropClaimed keeps one of a ring.
+func first(cands []document) []document {
+	batch := slices.DeleteFunc(slices.Clone(cands), func(doc document) bool { return doc.Name != defaultName })
+	if len(batch) > 0 {
+		return batch
+	}
+	paths := make([]string, len(cands))
+	for i, doc := range cands {
+		paths[i] = NormalizePath(str(doc.obj, "spec", "path"))
+	}
+	for i, doc := range cands {
+		inside := false
+		for j, o := range cands {
+			if i != j && under(doc.File, paths[j]) && !under(o.File, paths[i]) {
+				inside = true
+				break
+			}
+		}
+		if !inside {
+			batch = append(batch, doc)
+		}
+	}
+	if len(batch) == 0 {
+		return cands
+	}
+	return batch
 }
 
 // clusterFolder is the folder that a document's cluster is named after.
@@ -284,30 +303,51 @@ func (d *discovery) territory() (read map[string]bool, folders []string) {
 	return read, folders
 }
 
-// dropClaimed removes roots taken from documents that another Kustomization
-// turned out to render.
+// dropClaimed removes roots taken from documents that another root turned out to
+// lead to. Of roots that lead to each other one stays.
 func (d *discovery) dropClaimed() bool {
-	before := len(d.roots)
+	type doc struct{ file, name string }
+	// Two different roots are enough: one of them is another than the document's own.
+	claims := map[doc][]*root{}
+	for _, k := range sortedKeys(d.nodes) {
+		n := d.nodes[k]
+		if n.art == nil {
+			continue
+		}
+		top := d.top(n)
+		for _, m := range n.manifests {
+			if !isFluxKustomization(m.APIVersion, m.Kind) {
+				continue
+			}
+			from := d.e.originOf(n.art, m)
+			at := doc{n.art.art.RepoPath(from.File), from.Name}
+			if len(claims[at]) < 2 && !slices.Contains(claims[at], top) {
+				claims[at] = append(claims[at], top)
+			}
+		}
+	}
+	dropped := map[*root]bool{}
 	d.roots = slices.DeleteFunc(d.roots, func(r *root) bool {
 		if r.from != fromDocument {
 			return false
 		}
-		for _, n := range d.nodes {
-			if n.build == nil || n.key == r.key() {
-				continue
-			}
-			for _, m := range n.manifests {
-				if !isFluxKustomization(m.APIVersion, m.Kind) {
-					continue
-				}
-				if from := d.e.originOf(n.art, m); from.Name == str(r.object, "metadata", "name") && n.art.art.RepoPath(from.File) == r.place.File {
-					return true
-				}
+		for _, by := range claims[doc{r.place.File, str(r.object, "metadata", "name")}] {
+			if by != r && !dropped[by] {
+				dropped[r] = true
+				return true
 			}
 		}
 		return false
 	})
-	return len(d.roots) != before
+	return len(dropped) > 0
+}
+
+// top is the root that leads to a node.
+func (d *discovery) top(n *node) *root {
+	for n.root == nil {
+		n = d.nodes[n.parent]
+	}
+	return n.root
 }
 
 // normalURL makes two ways to write a repository's URL equal: no scheme, user,

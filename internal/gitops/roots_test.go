@@ -80,6 +80,15 @@ func TestRootsOfTheConfiguration(t *testing.T) {
 
 const instance = "apiVersion: fluxcd.controlplane.io/v1\nkind: FluxInstance\nmetadata: {name: flux, namespace: flux-system}\nspec:\n  distribution: {version: 2.x, registry: registry.example.com/flux}\n  sync: {kind: %s, url: %s, ref: refs/heads/main, path: %s%s}\n"
 
+// givesChildren is a patch of a Kustomization that makes it patch its children.
+func givesChildren(name, value string) string {
+	return "- op: add\n  path: /spec/patches\n  value:\n  - target: {kind: Kustomization}\n    patch: |\n      - {op: add, path: /spec/postBuild, value: {substitute: {" + name + ": " + value + "}}}\n"
+}
+
+func indent(text, by string) string {
+	return by + strings.ReplaceAll(strings.TrimSuffix(text, "\n"), "\n", "\n"+by) + "\n"
+}
+
 func TestRootsOfAFluxInstance(t *testing.T) {
 	body := files{"clusters/prod/apps.yaml": ks("apps", "./apps"), "apps/cm.yaml": cm("a", "b: ${REGION}")}
 	for _, tc := range []struct {
@@ -107,7 +116,7 @@ func TestRootsOfAFluxInstance(t *testing.T) {
 		})
 	}
 	t.Run("patches of the operator", func(t *testing.T) {
-		patched := strings.Replace(fmt.Sprintf(instance, "GitRepository", repoURL, "clusters/prod", ""), "  sync:", "  kustomize:\n    patches:\n    - target: {kind: Deployment}\n      patch: '[{op: add, path: /spec/x, value: 1}]'\n    - target: {kind: Kustomization}\n      patch: |\n        - op: add\n          path: /spec/patches\n          value: [{target: {kind: Kustomization}, patch: '[{op: add, path: /spec/postBuild, value: {substitute: {REGION: north}}}]'}]\n  sync:", 1)
+		patched := strings.Replace(fmt.Sprintf(instance, "GitRepository", repoURL, "clusters/prod", ""), "  sync:", "  kustomize:\n    patches:\n    - target: {kind: Deployment}\n      patch: '[{\"op\": \"add\", \"path\": \"/spec/x\", \"value\": 1}]'\n    - target: {kind: Kustomization}\n      patch: |\n"+indent(givesChildren("REGION", "north"), "        ")+"  sync:", 1)
 		g := graphOf(t, body.with(files{"clusters/prod/flux-system/instance.yaml": patched}))
 		wantRendered(t, g, "apps", `"b":"north"`)
 	})
@@ -145,7 +154,7 @@ func TestRootsOfBootstrap(t *testing.T) {
 	})
 	t.Run("a root that renders itself", func(t *testing.T) {
 		f := prod(files{"clusters/prod/app.yaml": ks("app", "./app"), "app/cm.yaml": cm("a", "r: ${R}"),
-			"clusters/prod/flux-system/kustomization.yaml": kfile(resources("gotk-sync.yaml"), "patches:", "- target: {kind: Kustomization}", "  patch: '[{op: add, path: /spec/patches, value: [{target: {kind: Kustomization}, patch: \"[{op: add, path: /spec/postBuild, value: {substitute: {R: north}}}]\"}]}]'")})
+			"clusters/prod/flux-system/kustomization.yaml": kfile(resources("gotk-sync.yaml"), "patches: [{path: patch.yaml, target: {kind: Kustomization}}]"), "clusters/prod/flux-system/patch.yaml": givesChildren("R", "north")})
 		g := graphOf(t, f)
 		wantKeys(t, g, "app", "flux-system")
 		wantNoFailure(t, g.Findings)
@@ -153,9 +162,9 @@ func TestRootsOfBootstrap(t *testing.T) {
 		if n := nodeOf(t, g, "flux-system"); !n.Root {
 			t.Error("the root is none")
 		}
-		r := impactOf(t, f, files{"clusters/prod/flux-system/kustomization.yaml": strings.Replace(f["clusters/prod/flux-system/kustomization.yaml"], "north", "south", 1)})
+		r := impactOf(t, f, files{"clusters/prod/flux-system/patch.yaml": givesChildren("R", "south")})
 		wantAffected(t, r, "app changed", "flux-system changed")
-		wantReason(t, affectedOf(t, r, "app"), "clusters/prod/flux-system/kustomization.yaml", "Kustomization prod/flux-system/app")
+		wantReason(t, affectedOf(t, r, "app"), "clusters/prod/flux-system/patch.yaml", "Kustomization prod/flux-system/app")
 	})
 	t.Run("the source's file is not committed", func(t *testing.T) {
 		g := graphOf(t, files{"clusters/prod/flux-system/sync.yaml": ks("flux-system", "clusters/prod"), "clusters/prod/app.yaml": ks("app", "./app"), "app/cm.yaml": cm("a", "b: c")})

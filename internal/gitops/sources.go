@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"os"
+	"path"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -136,8 +137,8 @@ func (d *discovery) refOf(r *root) SourceRef {
 	return ref
 }
 
-// selfURLs are the URLs under which this repository is known: those of the
-// sources of its declared roots, and its network remotes.
+// selfURLs are the URLs under which this repository is known: those of the sources
+// of its declared roots, and its network remotes; else the likely ones.
 func (d *discovery) selfURLs() map[string]bool {
 	out := map[string]bool{}
 	for u := range d.snap.remote {
@@ -154,7 +155,66 @@ func (d *discovery) selfURLs() map[string]bool {
 			out[normalURL(u)] = true
 		}
 	}
+	if len(out) == 0 {
+		return d.likelyURLs()
+	}
 	return out
+}
+
+// likelyURLs is for a clone that has no network remote, of a repository whose
+// roots were started by hand: nothing says what its URL is. It is that of the
+// GitRepository for which the most paths of Kustomizations exist here, less those
+// that don't; another one counts with it when it is named alike (a mirror).
+func (d *discovery) likelyURLs() map[string]bool {
+	if d.likely != nil {
+		return d.likely
+	}
+	urls := map[string]map[string]bool{} // name of the source → URLs
+	for _, doc := range d.snap.docs {
+		if doc.Kind == "GitRepository" && groupOf(doc.APIVersion) == groupSource {
+			if u := str(doc.obj, "spec", "url"); u != "" {
+				if urls[doc.Name] == nil {
+					urls[doc.Name] = map[string]bool{}
+				}
+				urls[doc.Name][normalURL(u)] = true
+			}
+		}
+	}
+	votes := map[string]int{}
+	vote := func(obj map[string]any) {
+		p := NormalizePath(str(obj, "spec", "path"))
+		if str(obj, "spec", "sourceRef", "kind") != "GitRepository" || p == "." || variableIn(p) != "" {
+			return
+		}
+		for u := range urls[str(obj, "spec", "sourceRef", "name")] {
+			if d.snap.view.isDir(p) {
+				votes[u]++
+			} else {
+				votes[u]--
+			}
+		}
+	}
+	for _, doc := range d.snap.docs {
+		if isFluxKustomization(doc.APIVersion, doc.Kind) && complete(doc.obj) {
+			vote(doc.obj)
+		}
+	}
+	for _, k := range sortedKeys(d.nodes) {
+		vote(d.nodes[k].object)
+	}
+	best := ""
+	for _, u := range sortedCount(votes) {
+		if votes[u] > votes[best] {
+			best = u
+		}
+	}
+	d.likely = map[string]bool{}
+	for u := range votes {
+		if votes[best] > 0 && strings.EqualFold(path.Base(u), path.Base(best)) {
+			d.likely[u] = true
+		}
+	}
+	return d.likely
 }
 
 // artifactRoot is the folder that an OCIRepository's artifact is pushed from:
@@ -307,6 +367,28 @@ func (d *discovery) generatorOf(cluster string, ref SourceRef) (gen map[string]a
 		}
 	}
 	return nil, nil
+}
+
+// madeOf gathers the objects that decide what a source holds: its own, or the
+// ArtifactGenerator that makes it and what that is made from.
+func (d *discovery) madeOf(cluster string, ref SourceRef, into map[Object]bool) {
+	if ref.Kind != "ExternalArtifact" {
+		into[Object{Kind: ref.Kind, Namespace: ref.Namespace, Name: ref.Name}] = true
+		return
+	}
+	gen, _ := d.generatorOf(cluster, ref)
+	id := Object{Kind: "ArtifactGenerator", Namespace: ref.Namespace, Name: str(gen, "metadata", "name")}
+	if gen == nil || into[id] {
+		return
+	}
+	into[id] = true
+	for _, s := range list(gen, "spec", "sources") {
+		from := SourceRef{Kind: str(s, "kind"), Namespace: str(s, "namespace"), Name: str(s, "name")}
+		if from.Namespace == "" {
+			from.Namespace = ref.Namespace
+		}
+		d.madeOf(cluster, from, into)
+	}
 }
 
 // patched lays the patches of a FluxInstance over the root that it makes, as the

@@ -162,6 +162,14 @@ func within(p *place, m map[string]any, key string, do func(p *place, m map[stri
 	}
 }
 
+// demand is within for an object that must be there.
+func (c *checker) demand(p *place, m map[string]any, key string, do func(p *place, m map[string]any)) {
+	if m[key] == nil {
+		c.missing(p, key, "required", "")
+	}
+	within(p, m, key, do)
+}
+
 func str(m map[string]any, key string) string {
 	s, _ := m[key].(string)
 	return s

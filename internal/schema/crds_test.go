@@ -119,10 +119,15 @@ spec: {size: 3, hosts: [{name: a}, {name: b}], labels: {a.b/c: x}, values: {a: b
 			}
 		})
 	}
+	// As an API server answers when such an object is applied.
 	withNull := set(t, base, "/spec/color", "red")
-	sub(withNull, "spec")["note"] = nil
+	withNull["status"], sub(withNull, "metadata")["creationTimestamp"] = nil, nil
 	if r := s.Validate(t.Context(), withNull, crds); len(r.Violations) > 0 {
-		t.Errorf("null: %+v", r.Violations)
+		t.Errorf("null of what Flux never applies: %+v", r.Violations)
+	}
+	sub(withNull, "spec")["note"], sub(withNull, "spec")["color"] = nil, nil
+	if got, want := found(s.Validate(t.Context(), withNull, crds)), []string{"WrongType /spec/color fail", "WrongType /spec/note fail"}; !reflect.DeepEqual(got, want) {
+		t.Errorf("null: got %v, want %v", got, want)
 	}
 	if r := s.Validate(t.Context(), base, nil); r.Covered {
 		t.Errorf("without its CRD: %+v", r)

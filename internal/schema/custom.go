@@ -63,8 +63,8 @@ func (v *crdVersion) compile(d *crd) error {
 	return v.err
 }
 
-// custom judges an object by its CRD, in the order of an API server: unknown
-// fields, nulls, defaults, then all validation on a copy.
+// custom judges an object by its CRD, in the order of an API server that applies
+// it: unknown fields, defaults, then all validation on a copy.
 func (s *Set) custom(ctx context.Context, id gvk, obj map[string]any, d *crd) (r Result) {
 	r = Result{Authority: AuthorityCRD, Covered: true, SchemaID: d.schemaID(id.version)}
 	defer func() {
@@ -125,14 +125,20 @@ func (s *Set) custom(ctx context.Context, id gvk, obj map[string]any, d *crd) (r
 		p := pointerOf(obj, path)
 		w.noteAt(UnknownField, Fail, p, "properties", unknownField(lastKey(p), fieldsAt(v.schema, parent(p))))
 	}
-	defaulting.PruneNonNullableNullsWithoutDefaults(in, v.schema)
+	// A create or an update would drop nulls here; server-side apply, which is what
+	// Flux does, keeps those that no default replaces, and then refuses them.
 	defaulting.Default(in, v.schema)
 
 	errs := validation.ValidateCustomResource(nil, in, v.validator)
 	errs = append(errs, objectmeta.Validate(nil, in, v.schema, false)...)
 	errs = append(errs, listtype.ValidateListSetsAndMaps(nil, v.schema, in)...)
 	for _, e := range errs {
-		w.field(in, e, code(e.Type), "")
+		p := pointerOf(in, e.Field)
+		if !isNull(in, p) {
+			w.field(in, e, code(e.Type), "")
+		} else if e.Type == field.ErrorTypeTypeInvalid {
+			w.noteAt(WrongType, Fail, p, "type", "is null, which server-side apply refuses for a custom kind: leave the field out")
+		}
 	}
 	if v.cel != nil && !blocking(errs) {
 		failed, _ := v.cel.Validate(ctx, nil, v.schema, in, nil, celconfig.RuntimeCELCostBudget)
@@ -147,6 +153,13 @@ func (s *Set) custom(ctx context.Context, id gvk, obj map[string]any, d *crd) (r
 	}
 	r.Violations = tidy(w.out)
 	return r
+}
+
+// isNull tells whether a field is there and null.
+func isNull(obj map[string]any, pointer string) bool {
+	m, _ := lookup(obj, parent(pointer)).(map[string]any)
+	v, ok := m[lastKey(pointer)]
+	return ok && v == nil
 }
 
 // field notes an error of the API machinery.

@@ -14,7 +14,7 @@ func (c *checker) pod(p *place, spec map[string]any, policies []string, claims m
 	if l, ok := spec["containers"].([]any); ok && len(l) == 0 {
 		c.missing(p, "containers", "containers", ": a pod needs one")
 	}
-	if str(spec, "restartPolicy") == "" && spec["restartPolicy"] == nil && !slices.Contains(policies, "Always") {
+	if (spec["restartPolicy"] == nil || spec["restartPolicy"] == "") && !slices.Contains(policies, "Always") {
 		c.missing(p, "restartPolicy", "restartPolicy", ": "+strings.Join(policies, " or ")+", since the default is Always")
 	}
 	c.enum(p, spec, "restartPolicy", policies...)
@@ -110,6 +110,9 @@ func (c *checker) volume(p *place, v map[string]any) {
 			c.invalid(p, "path", "hostPath", "must not contain '..'")
 		}
 	})
+	within(p, v, "ephemeral", func(p *place, e map[string]any) {
+		within(p, e, "volumeClaimTemplate", func(p *place, t map[string]any) { c.demand(p, t, "spec", c.claim) })
+	})
 	for _, key := range []string{"configMap", "secret", "projected", "downwardAPI"} {
 		within(p, v, key, func(p *place, s map[string]any) {
 			c.between(p, s, "defaultMode", 0, 0o777)
@@ -121,6 +124,9 @@ func (c *checker) volume(p *place, v map[string]any) {
 }
 
 func (c *checker) container(p *place, k map[string]any, volumes map[string]bool, isInit, hostNetwork bool) {
+	if k["name"] == nil || k["name"] == "" {
+		c.missing(p, "name", "required", "")
+	}
 	c.label(p, k, "name")
 	image, isText := k["image"].(string)
 	switch {

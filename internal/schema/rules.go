@@ -52,26 +52,29 @@ var (
 )
 
 func pods(c *checker, obj map[string]any) {
-	within(nil, obj, "spec", func(p *place, s map[string]any) { c.pod(p, s, anyRestart, nil) })
+	c.demand(nil, obj, "spec", func(p *place, s map[string]any) { c.pod(p, s, anyRestart, nil) })
 }
 
 func podTemplate(c *checker, obj map[string]any) {
-	within(nil, obj, "template", func(p *place, t map[string]any) { c.template(p, t, anyRestart, nil) })
+	c.demand(nil, obj, "template", func(p *place, t map[string]any) { c.template(p, t, anyRestart, nil) })
 }
 
 // template checks a pod template.
 func (c *checker) template(p *place, t map[string]any, policies []string, claims map[string]bool) {
 	within(p, t, "metadata", func(p *place, m map[string]any) { c.labels(p, m, "labels") })
-	within(p, t, "spec", func(p *place, s map[string]any) { c.pod(p, s, policies, claims) })
+	c.demand(p, t, "spec", func(p *place, s map[string]any) { c.pod(p, s, policies, claims) })
 }
 
 // workload checks what runs pods for ever.
 func workload(c *checker, obj map[string]any) {
-	within(nil, obj, "spec", func(p *place, s map[string]any) {
+	c.demand(nil, obj, "spec", func(p *place, s map[string]any) {
 		c.natural(p, s, "replicas", "minReadySeconds", "revisionHistoryLimit")
 		claims := map[string]bool{}
-		objects(p, s, "volumeClaimTemplates", func(_ *place, t map[string]any) { claims[str(sub(t, "metadata"), "name")] = true })
-		within(p, s, "template", func(p *place, t map[string]any) { c.template(p, t, always, claims) })
+		objects(p, s, "volumeClaimTemplates", func(p *place, t map[string]any) {
+			claims[str(sub(t, "metadata"), "name")] = true
+			c.demand(p, t, "spec", c.claim)
+		})
+		c.demand(p, s, "template", func(p *place, t map[string]any) { c.template(p, t, always, claims) })
 		if c.id.group != "apps" {
 			return
 		}
@@ -125,13 +128,13 @@ func updateStrategy(c *checker, obj map[string]any) {
 	})
 }
 
-func job(c *checker, obj map[string]any) { within(nil, obj, "spec", c.job) }
+func job(c *checker, obj map[string]any) { c.demand(nil, obj, "spec", c.job) }
 
 func (c *checker) job(p *place, s map[string]any) {
 	c.natural(p, s, "parallelism", "completions", "backoffLimit", "activeDeadlineSeconds", "ttlSecondsAfterFinished")
 	c.enum(p, s, "completionMode", "NonIndexed", "Indexed")
 	c.enum(p, s, "podReplacementPolicy", "TerminatingOrFailed", "Failed")
-	within(p, s, "template", func(p *place, t map[string]any) { c.template(p, t, finite, nil) })
+	c.demand(p, s, "template", func(p *place, t map[string]any) { c.template(p, t, finite, nil) })
 }
 
 func cronJob(c *checker, obj map[string]any) {
@@ -162,7 +165,7 @@ func cronJob(c *checker, obj map[string]any) {
 				c.invalid(p, "timeZone", "timeZone", c.quoted("is", zone, "no time zone: one like Etc/UTC or Europe/Paris is wanted"))
 			}
 		}
-		within(p, s, "jobTemplate", func(p *place, t map[string]any) { within(p, t, "spec", c.job) })
+		within(p, s, "jobTemplate", func(p *place, t map[string]any) { c.demand(p, t, "spec", c.job) })
 	})
 }
 
@@ -311,23 +314,20 @@ func (c *checker) modes(p *place, s map[string]any) {
 	}
 }
 
-func claim(c *checker, obj map[string]any) {
-	if obj["spec"] == nil {
-		c.missing(nil, "spec", "spec", "")
+func claim(c *checker, obj map[string]any) { c.demand(nil, obj, "spec", c.claim) }
+
+func (c *checker) claim(p *place, s map[string]any) {
+	c.modes(p, s)
+	c.enum(p, s, "volumeMode", "Filesystem", "Block")
+	c.selector(p, s, "selector")
+	in := p.in("resources")
+	requests := in.in("requests")
+	storage := sub(s, "resources", "requests")["storage"]
+	if storage == nil {
+		c.missing(&requests, "storage", "resources", "")
+	} else if q, ok := parsed(storage); ok && q.Sign() <= 0 {
+		c.invalid(&requests, "storage", "resources", "must be more than 0")
 	}
-	within(nil, obj, "spec", func(p *place, s map[string]any) {
-		c.modes(p, s)
-		c.enum(p, s, "volumeMode", "Filesystem", "Block")
-		c.selector(p, s, "selector")
-		in := p.in("resources")
-		requests := in.in("requests")
-		storage := sub(s, "resources", "requests")["storage"]
-		if storage == nil {
-			c.missing(&requests, "storage", "resources", "")
-		} else if q, ok := parsed(storage); ok && q.Sign() <= 0 {
-			c.invalid(&requests, "storage", "resources", "must be more than 0")
-		}
-	})
 }
 
 func volume(c *checker, obj map[string]any) {

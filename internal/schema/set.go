@@ -23,7 +23,7 @@ type Options struct {
 
 // revision counts the changes of the code that decide results: callers keep
 // results by Set.ID.
-const revision = "1"
+const revision = "2"
 
 // Set is the schemas of one Kubernetes minor. It is safe for concurrent use.
 type Set struct {
@@ -130,6 +130,7 @@ func (s *Set) Validate(ctx context.Context, obj map[string]any, crds *CRDs) Resu
 	if len(wrong) > 0 {
 		return Result{Violations: wrong}
 	}
+	obj = applied(obj, kind)
 	group, version := splitVersion(apiVersion)
 	id := gvk{group, version, kind}
 	b := s.kinds[id]
@@ -176,6 +177,21 @@ func (s *Set) Validate(ctx context.Context, obj map[string]any, crds *CRDs) Resu
 		out = append(out, *b.warning)
 	}
 	return Result{Authority: AuthorityCore, Covered: true, SchemaID: b.schemaID, Violations: out}
+}
+
+// applied is the object without its status: Flux takes it away, but from a CRD,
+// before it applies anything.
+func applied(obj map[string]any, kind string) map[string]any {
+	if _, ok := obj["status"]; !ok || kind == "CustomResourceDefinition" {
+		return obj
+	}
+	out := make(map[string]any, len(obj))
+	for k, v := range obj {
+		if k != "status" {
+			out[k] = v
+		}
+	}
+	return out
 }
 
 // listOf tells whether a kind is the list of a built-in one.

@@ -291,3 +291,26 @@ func TestBoundedOutput(t *testing.T) {
 		t.Errorf("%d violations, %d bytes", len(r.Violations), size)
 	}
 }
+
+// TestSpared: each spared field is one that some embedded schema requires.
+func TestSpared(t *testing.T) {
+	required := map[string]bool{}
+	for _, v := range Versions() {
+		var a archive
+		if _, err := unpack(v, &a); err != nil {
+			t.Fatal(err)
+		}
+		for name, d := range a.Definitions {
+			for _, f := range d.Required {
+				required[name+" "+f] = true
+			}
+		}
+	}
+	for name, fields := range spared {
+		for _, f := range fields {
+			if !required[name+" "+f] {
+				t.Errorf("%s: no schema requires %s", name, f)
+			}
+		}
+	}
+}

@@ -3,6 +3,7 @@ package schema
 import (
 	"encoding/json"
 	"fmt"
+	"slices"
 	"sort"
 	"strings"
 )
@@ -100,7 +101,33 @@ func (t *builder) named(name string) (*node, error) {
 	if err := t.fill(n, d); err != nil {
 		return nil, fmt.Errorf("%s: %w", name, err)
 	}
+	n.required = slices.DeleteFunc(slices.Clone(n.required), func(field string) bool { return slices.Contains(spared[name], field) })
 	return n, nil
+}
+
+// spared are fields that the schema calls required and the API server does not
+// miss: it never asks the schema, and takes their zero value. Found by asking one
+// (test/cluster).
+var spared = map[string][]string{
+	"io.k8s.api.apps.v1.ControllerRevision":                                                    {"revision"},
+	"io.k8s.api.batch.v1.PodFailurePolicy":                                                     {"rules"},
+	"io.k8s.api.core.v1.HTTPHeader":                                                            {"value"},
+	"io.k8s.api.core.v1.ISCSIPersistentVolumeSource":                                           {"lun"},
+	"io.k8s.api.core.v1.ISCSIVolumeSource":                                                     {"lun"},
+	"io.k8s.api.core.v1.LimitRangeSpec":                                                        {"limits"},
+	"io.k8s.api.core.v1.PreferredSchedulingTerm":                                               {"preference"},
+	"io.k8s.api.core.v1.SleepAction":                                                           {"seconds"},
+	"io.k8s.api.core.v1.Sysctl":                                                                {"value"},
+	"io.k8s.api.core.v1.TypedLocalObjectReference":                                             {"kind", "name"},
+	"io.k8s.api.batch.v1.PodFailurePolicyOnPodConditionsPattern":                               {"status"},
+	"io.k8s.api.discovery.v1.EndpointSlice":                                                    {"endpoints"},
+	"io.k8s.api.rbac.v1.RoleRef":                                                               {"apiGroup"},
+	"io.k8s.api.scheduling.v1.PriorityClass":                                                   {"value"},
+	"io.k8s.api.storage.v1.CSIDriver":                                                          {"spec"},
+	"io.k8s.api.storage.v1.CSINode":                                                            {"spec"},
+	"io.k8s.api.storage.v1.CSINodeSpec":                                                        {"drivers"},
+	"io.k8s.api.storage.v1.TokenRequest":                                                       {"audience"},
+	"io.k8s.apiextensions-apiserver.pkg.apis.apiextensions.v1.CustomResourceDefinitionVersion": {"served", "storage"},
 }
 
 func (t *builder) node(d *definition) (*node, error) {
