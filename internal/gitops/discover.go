@@ -23,7 +23,10 @@ const maxRounds = 32
 
 // maxNodes bounds the Kustomizations of one repository: a Kustomization that
 // renders ever new ones ends here.
-const maxNodes = 20000
+const maxNodes = 10000
+
+// maxDuplicates bounds the documents with another's key that are reported.
+const maxDuplicates = 1000
 
 // snapshot is a repository at a ref, materialised.
 type snapshot struct {
@@ -140,7 +143,12 @@ type discovery struct {
 	artifacts map[string]*artifactView
 	duplicate []duplicateNode
 	// likely is likelyURLs of this round.
-	likely    map[string]bool
+	likely map[string]bool
+	round  *round
+	// linked counts the files of all artifacts.
+	linked int
+	// refused says of artifacts that can't be had why.
+	refused   map[string]string
 	truncated bool
 }
 
@@ -161,7 +169,7 @@ func (e *Engine) DiscoverFluxGraph(ctx context.Context, repo Repo) (*FluxGraph, 
 
 // discovered runs discovery on a snapshot.
 func (e *Engine) discovered(ctx context.Context, s *snapshot) (*discovery, *FluxGraph, error) {
-	d := &discovery{e: e, snap: s, nodes: map[KustomizationKey]*node{}, rendered: map[string]map[Object]*manifest{}, artifacts: map[string]*artifactView{}}
+	d := &discovery{e: e, snap: s, nodes: map[KustomizationKey]*node{}, rendered: map[string]map[Object]*manifest{}, artifacts: map[string]*artifactView{}, refused: map[string]string{}}
 	if err := d.declaredRoots(ctx); err != nil {
 		return nil, nil, err
 	}
@@ -203,7 +211,7 @@ func (d *discovery) collect() []*node {
 	var queue, pending []*node
 	take := func(n *node) {
 		if first := next[n.key]; first != nil {
-			if first.root != n.root || first.parent != n.parent {
+			if (first.root != n.root || first.parent != n.parent) && len(d.duplicate) < maxDuplicates {
 				d.duplicate = append(d.duplicate, duplicateNode{first, n})
 			}
 			return
@@ -241,7 +249,7 @@ func (d *discovery) collect() []*node {
 			take(&node{key: key, object: m.object(), parent: n.key, made: m})
 		}
 	}
-	d.nodes, d.likely = next, nil
+	d.nodes, d.likely, d.round = next, nil, nil
 	for _, k := range sortedKeys(next) {
 		if n := next[k]; d.prepare(n) {
 			pending = append(pending, n)
@@ -419,7 +427,7 @@ func variableIn(s string) string {
 // indexRendered indexes by cluster what Kustomizations refer to in each other's
 // output: values, sources, generators of artifacts.
 func (d *discovery) indexRendered() {
-	d.rendered = map[string]map[Object]*manifest{}
+	d.rendered, d.round = map[string]map[Object]*manifest{}, nil
 	for _, k := range sortedKeys(d.nodes) {
 		for _, m := range d.nodes[k].manifests {
 			switch m.group() {
@@ -451,14 +459,20 @@ func (d *discovery) indexRendered() {
 // owns tells whether a file lies in a folder that is one cluster's own: where its
 // roots stand, or what they build.
 func (d *discovery) owns(cluster, file string) bool {
-	for _, r := range d.roots {
-		if r.cluster != cluster {
-			continue
+	r := d.thisRound()
+	own := r.folders[cluster]
+	if own == nil {
+		own = map[string]bool{}
+		for _, r := range d.roots {
+			if r.cluster == cluster {
+				own[NormalizePath(str(r.object, "spec", "path"))] = true
+				own[path.Dir(r.place.File)] = true
+			}
 		}
-		if p := NormalizePath(str(r.object, "spec", "path")); p != "." && under(file, p) {
-			return true
-		}
-		if dir := path.Dir(r.place.File); dir != "." && under(file, dir) {
+		r.folders[cluster] = own
+	}
+	for p := file; p != "." && p != "/"; p = path.Dir(p) {
+		if own[p] {
 			return true
 		}
 	}

@@ -186,7 +186,7 @@ func (d *discovery) dependencyFindings(book *book, g *FluxGraph) {
 	for _, k := range g.Keys() {
 		n := g.Kustomizations[k]
 		for i, dep := range n.DependsOn {
-			if _, ok := g.Kustomizations[dep]; ok {
+			if _, ok := g.Kustomizations[dep]; ok || variableIn(dep.Namespace+dep.Name) != "" {
 				continue
 			}
 			field := fmt.Sprintf("/spec/dependsOn/%d", i)

@@ -288,7 +288,8 @@ func DanglingDeps(g *FluxGraph) map[KustomizationKey][]KustomizationKey {
 	out := map[KustomizationKey][]KustomizationKey{}
 	for k, n := range g.Kustomizations {
 		for _, d := range n.DependsOn {
-			if _, known := g.Kustomizations[d]; !known {
+			// A name with a variable that nobody substituted names nothing yet.
+			if _, known := g.Kustomizations[d]; !known && variableIn(d.Namespace+d.Name) == "" {
 				out[k] = append(out[k], d)
 			}
 		}

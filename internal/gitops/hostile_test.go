@@ -354,8 +354,8 @@ func TestHostileManyDocuments(t *testing.T) {
 		name  string
 		files files
 	}{
-		{"ConfigMaps in one file", app.with(files{"app/many.yaml": many(5000, func(i int) string { return cm(fmt.Sprint("c", i), "a: b") })})},
-		{"Kustomizations in one file", app.with(files{"clusters/prod/many.yaml": many(5000, func(i int) string { return ks(fmt.Sprint("k", i), "./app") })})},
+		{"ConfigMaps in one file", app.with(files{"app/many.yaml": many(2000, func(i int) string { return cm(fmt.Sprint("c", i), "a: b") })})},
+		{"Kustomizations in one file", app.with(files{"clusters/prod/many.yaml": many(1500, func(i int) string { return ks(fmt.Sprint("k", i), "./app") })})},
 		{"Kustomizations that a root does not reach", app.with(files{"stray/many.yaml": many(5000, func(i int) string { return ks(fmt.Sprint("k", i), "./stray2") })})},
 		{"roots that nobody declares", files{"a/many.yaml": many(3000, func(i int) string {
 			return ksOf("flux-system", fmt.Sprint("k", i), fmt.Sprint("./p", i), "GitRepository", fmt.Sprint("ghost", i))

@@ -15,9 +15,9 @@ type Inspection struct {
 	Rendered [][]byte
 	// Failure is why the build fails, "" when it does not.
 	Failure string
-	// Gaps says that remote entries or unknown values were left out, so that
-	// another builder would not give the same.
-	Gaps bool
+	// Remote says that remote entries were left out, Unknown that values are not
+	// known here: another builder would not give the same.
+	Remote, Unknown bool
 }
 
 // Inspect tells how a Kustomization of a discovered graph was built.
@@ -32,13 +32,13 @@ func (n KustomizationNode) Inspect() Inspection {
 	}
 	if v := n.node.vars; v != nil {
 		out.Values, out.Substitutes = v.values, v.active
-		out.Gaps = len(v.missing) > 0 || len(v.hidden) > 0
+		out.Unknown = len(v.missing) > 0 || len(v.hidden) > 0
 	}
 	if n.node.failure != nil {
 		out.Failure = n.node.failure.Error()
 	}
 	if n.node.build != nil {
-		out.Gaps = out.Gaps || len(n.node.build.result.Stubs) > 0
+		out.Remote = len(n.node.build.result.Stubs) > 0
 	}
 	for _, m := range n.node.manifests {
 		out.Rendered = append(out.Rendered, m.json)

@@ -159,10 +159,15 @@ func (d *discovery) accept(found []*root) {
 	for _, r := range d.roots {
 		taken[r.key()] = true
 	}
-	sameRoot := func(r *root) bool {
-		return slices.ContainsFunc(d.roots, func(o *root) bool {
-			return o.from != r.from && o.where == r.where && NormalizePath(str(o.object, "spec", "path")) == NormalizePath(str(r.object, "spec", "path")) && o.key().Name == r.key().Name
-		})
+	type sameness struct{ where, path, name string }
+	same := func(r *root) sameness {
+		return sameness{r.where, NormalizePath(str(r.object, "spec", "path")), r.key().Name}
+	}
+	said := map[sameness]string{} // how the root was found first
+	for _, r := range d.roots {
+		if _, ok := said[same(r)]; !ok {
+			said[same(r)] = r.from
+		}
 	}
 	for _, r := range found {
 		if r.from == fromConfig {
@@ -177,7 +182,7 @@ func (d *discovery) accept(found []*root) {
 				r.cluster = b
 			}
 		}
-		if sameRoot(r) {
+		if from, ok := said[same(r)]; ok && from != r.from {
 			continue // said in a better place already
 		}
 		if taken[r.key()] {
@@ -187,8 +192,12 @@ func (d *discovery) accept(found []*root) {
 			}
 		}
 		taken[r.key()] = true
+		if _, ok := said[same(r)]; !ok {
+			said[same(r)] = r.from
+		}
 		d.roots = append(d.roots, r)
 	}
+	d.round = nil
 }
 
 // unclaimedRoots takes complete documents that nothing renders and that lie in
@@ -276,7 +285,7 @@ func (d *discovery) unclaimed() []document {
 	}
 	var out []document
 	for _, doc := range d.snap.docs {
-		if !isFluxKustomization(doc.APIVersion, doc.Kind) || !complete(doc.obj) || variableIn(str(doc.obj, "spec", "path")) != "" || seen[doc.Place] || read[doc.File] {
+		if !isFluxKustomization(doc.APIVersion, doc.Kind) || !complete(doc.obj) || variableIn(str(doc.obj, "spec", "path")) != "" || seen[doc.Place] || read[doc.File] || hiddenFolder(doc.File) {
 			continue
 		}
 		if slices.ContainsFunc(folders, func(f string) bool { return under(doc.File, f) }) {
@@ -285,6 +294,17 @@ func (d *discovery) unclaimed() []document {
 		out = append(out, doc)
 	}
 	return out
+}
+
+// hiddenFolder tells a file below a folder with a dot: where people put what is no
+// longer, or not yet, applied. What renders it makes it known all the same.
+func hiddenFolder(file string) bool {
+	for _, part := range strings.Split(path.Dir(file), "/") {
+		if len(part) > 1 && part[0] == '.' {
+			return true
+		}
+	}
+	return false
 }
 
 // territory is what the known Kustomizations cover: files that a build read and
@@ -327,6 +347,7 @@ func (d *discovery) dropClaimed() bool {
 		}
 	}
 	dropped := map[*root]bool{}
+	d.round = nil
 	d.roots = slices.DeleteFunc(d.roots, func(r *root) bool {
 		if r.from != fromDocument {
 			return false
@@ -371,7 +392,7 @@ func normalURL(raw string) string {
 func urlWithoutSecrets(raw string) string {
 	u, err := url.Parse(raw)
 	if err != nil {
-		return "its URL"
+		return "another repository"
 	}
 	u.User, u.RawQuery = nil, ""
 	return fmt.Sprint(u)

@@ -62,13 +62,21 @@ func (d *discovery) folder(ignore, sub string, ref SourceRef) (*artifactView, st
 	if v := d.artifacts[key]; v != nil {
 		return v, "", false
 	}
+	if why, ok := d.refused[key]; ok {
+		return nil, why, false
+	}
+	if d.linked > maxLinked {
+		return nil, tooManyArtifacts(ref), false
+	}
 	art, err := d.snap.tree.Artifact(ignore)
 	if err == nil && sub != "." {
 		art, err = art.Sub(sub)
 	}
 	if err != nil {
-		return nil, fmt.Sprintf("%s: its folder %s can't be read here: %s", ref, sub, err), false
+		d.refused[key] = fmt.Sprintf("%s: its folder %s can't be read here: %s", ref, sub, err)
+		return nil, d.refused[key], false
 	}
+	d.linked += len(art.Files())
 	v := d.snap.viewOf(art)
 	d.artifacts[key] = v
 	return v, "", false
@@ -77,6 +85,16 @@ func (d *discovery) folder(ignore, sub string, ref SourceRef) (*artifactView, st
 // sourceObject finds the object of a source: rendered in the cluster, else in
 // the files, nil when it is nowhere.
 func (d *discovery) sourceObject(cluster string, ref SourceRef) map[string]any {
+	id, r := clustered{cluster, ref}, d.thisRound()
+	obj, ok := r.objects[id]
+	if !ok {
+		obj = d.findSource(cluster, ref)
+		r.objects[id] = obj
+	}
+	return obj
+}
+
+func (d *discovery) findSource(cluster string, ref SourceRef) map[string]any {
 	if m := d.rendered[cluster][Object{Kind: ref.Kind, Namespace: ref.Namespace, Name: ref.Name}]; m != nil {
 		return m.object()
 	}
@@ -95,16 +113,21 @@ func (d *discovery) sourceObject(cluster string, ref SourceRef) map[string]any {
 // where it has the name that bootstrap gives, or where a root refers to a folder
 // that exists here.
 func (d *discovery) isSelf(cluster string, ref SourceRef, obj map[string]any, p string, of *root) bool {
-	if of != nil && of.from != fromDocument {
-		return true
+	if of != nil {
+		return of.from != fromDocument || d.judgeSelf(cluster, ref, obj, p, of)
 	}
-	for _, r := range d.roots {
-		if r.cluster != cluster || r.from == fromDocument {
-			continue
-		}
-		if d.refOf(r) == ref {
-			return true
-		}
+	id, r := clustered{cluster, ref}, d.thisRound()
+	self, ok := r.self[id]
+	if !ok {
+		self = d.judgeSelf(cluster, ref, obj, p, nil)
+		r.self[id] = self
+	}
+	return self
+}
+
+func (d *discovery) judgeSelf(cluster string, ref SourceRef, obj map[string]any, p string, of *root) bool {
+	if d.declared(cluster, ref) {
+		return true
 	}
 	if u := str(obj, "spec", "url"); u != "" {
 		if d.selfURLs()[normalURL(u)] {
@@ -128,6 +151,21 @@ func (d *discovery) isSelf(cluster string, ref SourceRef, obj map[string]any, p 
 	})
 }
 
+// declared tells whether a source is that of a root that says itself that it is
+// one.
+func (d *discovery) declared(cluster string, ref SourceRef) bool {
+	r := d.thisRound()
+	if r.declared == nil {
+		r.declared = map[clustered]bool{}
+		for _, root := range d.roots {
+			if root.from != fromDocument {
+				r.declared[clustered{root.cluster, d.refOf(root)}] = true
+			}
+		}
+	}
+	return r.declared[clustered{cluster, ref}]
+}
+
 // refOf is the source of a root.
 func (d *discovery) refOf(r *root) SourceRef {
 	ref := SourceRef{Kind: str(r.object, "spec", "sourceRef", "kind"), Namespace: str(r.object, "spec", "sourceRef", "namespace"), Name: str(r.object, "spec", "sourceRef", "name")}
@@ -140,6 +178,14 @@ func (d *discovery) refOf(r *root) SourceRef {
 // selfURLs are the URLs under which this repository is known: those of the sources
 // of its declared roots, and its network remotes; else the likely ones.
 func (d *discovery) selfURLs() map[string]bool {
+	r := d.thisRound()
+	if r.urls == nil {
+		r.urls = d.findURLs()
+	}
+	return r.urls
+}
+
+func (d *discovery) findURLs() map[string]bool {
 	out := map[string]bool{}
 	for u := range d.snap.remote {
 		// A remote that is a folder is a clone of a clone and says nothing.
@@ -224,6 +270,16 @@ func (d *discovery) artifactRoot(cluster string, ref SourceRef) string {
 	if f, ok := lookup(d.snap.config.ArtifactRoots, false, ref); ok {
 		return f
 	}
+	id, r := clustered{cluster, ref}, d.thisRound()
+	folder, ok := r.artifactRoots[id]
+	if !ok {
+		folder = d.findArtifactRoot(cluster, ref)
+		r.artifactRoots[id] = folder
+	}
+	return folder
+}
+
+func (d *discovery) findArtifactRoot(cluster string, ref SourceRef) string {
 	var paths []string
 	add := func(obj map[string]any) {
 		if p := NormalizePath(str(obj, "spec", "path")); p != "." && variableIn(p) == "" {
@@ -285,8 +341,21 @@ func (d *discovery) suffixed(p string) string {
 	return ""
 }
 
-// external rebuilds an ExternalArtifact from the ArtifactGenerator that makes it.
+// external rebuilds an ExternalArtifact, once a round.
 func (d *discovery) external(cluster string, ref SourceRef, depth int) (*artifactView, string, bool) {
+	id, r := clustered{cluster, ref}, d.thisRound()
+	out, ok := r.external[id]
+	if !ok {
+		// What comes upon itself meanwhile is made of itself.
+		r.external[id] = resolved{why: ref.String() + " is made of itself"}
+		out.view, out.why, out.missing = d.compose(cluster, ref, depth)
+		r.external[id] = out
+	}
+	return out.view, out.why, out.missing
+}
+
+// compose rebuilds an ExternalArtifact from the ArtifactGenerator that makes it.
+func (d *discovery) compose(cluster string, ref SourceRef, depth int) (*artifactView, string, bool) {
 	gen, spec := d.generatorOf(cluster, ref)
 	if gen == nil {
 		return nil, ref.String() + " is made by no ArtifactGenerator of this cluster", true
@@ -328,10 +397,14 @@ func (d *discovery) external(cluster string, ref SourceRef, depth int) (*artifac
 		}
 		parts = append(parts, part)
 	}
+	if d.linked > maxLinked {
+		return nil, tooManyArtifacts(ref), false
+	}
 	art, err := d.e.store.Compose(parts)
 	if err != nil {
 		return nil, ref.String() + " can't be rebuilt: " + err.Error(), false
 	}
+	d.linked += len(art.Files())
 	v := d.snap.viewOf(art)
 	d.artifacts[string(key)] = v
 	return v, "", false

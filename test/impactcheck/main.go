@@ -246,6 +246,7 @@ type state int
 const (
 	unchecked state = iota
 	built
+	unknown // built, with variables that have no value here
 	failed
 )
 
@@ -258,7 +259,7 @@ type outcome struct {
 
 // reference builds with fluxcd/pkg alone.
 func reference(ctx context.Context, in gitops.Inspection) outcome {
-	if in.Root == "" || in.Gaps {
+	if in.Root == "" || in.Remote {
 		return outcome{}
 	}
 	objects, err := fluxBuild(ctx, in)
@@ -272,6 +273,12 @@ func reference(ctx context.Context, in gitops.Inspection) outcome {
 		return outcome{state: built, differs: "it builds, where hecate-mcp says: " + in.Failure, output: string(bytes.Join(objects, nil))}
 	}
 	o := outcome{state: built, output: string(bytes.Join(objects, []byte("\n")))}
+	if in.Unknown {
+		// The reference puts an empty text where hecate-mcp keeps the variable: a
+		// truth about changes, but no bytes to compare.
+		o.state = unknown
+		return o
+	}
 	if len(objects) != len(in.Rendered) {
 		o.differs = fmt.Sprintf("%d objects, not %d", len(objects), len(in.Rendered))
 		return o

@@ -2,7 +2,7 @@ package locate
 
 import "gopkg.in/yaml.v3"
 
-// check finds wrong and duplicate keys and aliases that grow out of bounds.
+// check finds duplicate keys and aliases that grow out of bounds.
 func (f *File) check() []Problem {
 	c := checker{file: f, size: map[*yaml.Node]int{}}
 	for _, root := range f.roots {
@@ -53,7 +53,7 @@ func (c *checker) walk(n *yaml.Node) int {
 		c.size[n] = 0
 	}
 	if n.Kind == yaml.MappingNode {
-		c.keys(n)
+		c.duplicates(n)
 	}
 	size := 1
 	for _, child := range n.Content {
@@ -65,14 +65,7 @@ func (c *checker) walk(n *yaml.Node) int {
 	return size
 }
 
-// keys finds keys that are no text, which no object can have, and those that stand
-// twice.
-func (c *checker) keys(n *yaml.Node) {
-	for i := 0; i+1 < len(n.Content); i += 2 {
-		if k := resolve(n.Content[i]); k.Kind != yaml.ScalarNode {
-			c.add(Problem{Line: c.file.lines.line(n.Content[i].Line), Kind: Syntax, Message: "a key is a mapping or a list, where only a text is possible: a template's {{ }} must be put in quotes"})
-		}
-	}
+func (c *checker) duplicates(n *yaml.Node) {
 	if len(n.Content) < 4 {
 		return
 	}

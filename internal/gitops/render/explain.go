@@ -27,6 +27,9 @@ func (g *guard) explain(err error, r Request) *Error {
 		return coded
 	}
 	text := err.Error()
+	if e := g.template(text); e != nil {
+		return e
+	}
 	if e := g.malformed(text); e != nil {
 		return e
 	}
@@ -138,6 +141,23 @@ func lineOfObject(data []byte, kind, name string) int {
 		return 0
 	}
 	return 1 + bytes.Count(data[:at[0]], []byte("\n"))
+}
+
+// braces are those of a template at the beginning of a value or of a line.
+var braces = regexp.MustCompile(`(?m)^[^#"'\n]*(?::|-)[ \t]+\{\{|^[ \t]*\{\{`)
+
+// template finds the template that somebody took for YAML: without quotes, {{ }} is
+// a mapping with a mapping for a key.
+func (g *guard) template(text string) *Error {
+	if !strings.Contains(text, "invalid map key") {
+		return nil
+	}
+	for _, rel := range g.order {
+		if at := braces.FindIndex(g.files[rel]); at != nil && slices.Contains([]string{".yaml", ".yml"}, path.Ext(rel)) {
+			return &Error{Code: InvalidYAML, File: rel, Line: 1 + bytes.Count(g.files[rel][:at[1]], []byte("\n")), Message: "a key is a mapping, where only a text is possible: a template's {{ }} must be put in quotes"}
+		}
+	}
+	return nil
 }
 
 // malformed finds the file that can't be parsed: the one that the message names,

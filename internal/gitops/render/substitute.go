@@ -80,6 +80,9 @@ func Substitute(ctx context.Context, _ map[string]any, o Object, vars Vars) (Obj
 	if err != nil {
 		return o, nil, fmt.Errorf("a variable expression can't be parsed: %w; write $$ for a dollar that is meant, or set the annotation %s: disabled", err, substituteKey)
 	}
+	if size := grownText(tree.Root, vars.Values); size > maxObject {
+		return o, nil, fmt.Errorf("with its variables the object grows to more than %d bytes", maxObject)
+	}
 	used := map[string]bool{} // name → needs a value
 	names(tree.Root, used)
 	var unknown []string
@@ -156,6 +159,39 @@ func names(n parse.Node, into map[string]bool) {
 			names(c, into)
 		}
 	}
+}
+
+// maxObject bounds an object after substitution, in bytes: the API server takes a
+// tenth of it.
+const maxObject = 16 << 20
+
+// grownText is an upper bound of what a template comes to, up to a little more
+// than maxObject.
+func grownText(n parse.Node, values map[string]string) int {
+	size := 0
+	switch n := n.(type) {
+	case *parse.TextNode:
+		size = len(n.Value)
+	case *parse.ListNode:
+		for _, c := range n.Nodes {
+			if size += grownText(c, values); size > maxObject {
+				break
+			}
+		}
+	case *parse.FuncNode:
+		size = len(values[n.Param])
+		args := 0
+		for _, c := range n.Args {
+			args = min(args+grownText(c, values), maxObject+1)
+		}
+		if strings.HasPrefix(n.Name, "/") {
+			// Each letter may be replaced.
+			size *= max(args, 1)
+		} else {
+			size += args
+		}
+	}
+	return min(size, maxObject+1)
 }
 
 // evaluate substitutes and gives JSON.

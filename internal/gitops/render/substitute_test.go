@@ -127,6 +127,7 @@ func TestSubstituteErrors(t *testing.T) {
 		"name":       {"data: {x: '${A}'}", map[string]string{"a.b": "secret-value"}, `"a.b" is not allowed`},
 		"expression": {"data: {x: '${A'}", values, "can't be parsed"},
 		"no name":    {"data: {x: '${}'}", values, "can't be parsed"},
+		"too large":  {"data: {x: '" + strings.Repeat("${A}", 40) + "'}", map[string]string{"A": strings.Repeat("x", 1<<20)}, "grows to more than"},
 		"no YAML":    {"data: {x: '${A}'}", map[string]string{"A": "secret-value: [x"}, "no YAML"},
 	} {
 		t.Run(name, func(t *testing.T) {

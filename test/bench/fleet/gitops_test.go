@@ -128,7 +128,7 @@ func newRun(b *testing.B, dir string) *run {
 	var crds []map[string]any
 	for _, k := range v.Graph.Keys() {
 		in := v.Graph.Kustomizations[k].Inspect()
-		if in.Root == "" || in.Failure != "" || in.Gaps {
+		if in.Root == "" || in.Failure != "" || in.Remote || in.Unknown {
 			continue
 		}
 		r.nodes = append(r.nodes, in)
