@@ -25,6 +25,10 @@ const maxRounds = 32
 // renders ever new ones ends here.
 const maxNodes = 10000
 
+// maxObjects bounds the objects of all Kustomizations of one repository: many that
+// all render the same many would make as many times as many.
+const maxObjects = 500_000
+
 // maxDuplicates bounds the documents with another's key that are reported.
 const maxDuplicates = 1000
 
@@ -69,20 +73,16 @@ func (e *Engine) open(ctx context.Context, repo Repo, configFrom *snapshot) (*sn
 	s.view = s.viewOf(art)
 	if configFrom != nil {
 		s.config = configFrom.config
+	} else if s.config, err = readConfig(tree, art); err != nil {
+		tree.Release()
+		return nil, err
 	} else {
-		data, err := readBounded(filepath.Join(art.Dir, ConfigFile), maxRawFile)
-		if err != nil {
-			tree.Release()
-			return nil, &Error{Code: ErrInvalidConfig, Message: ConfigFile + ": " + err.Error()}
-		}
-		own, err := ParseConfig(data)
-		if err != nil {
-			tree.Release()
-			return nil, err
-		}
-		s.config = own.merge(repo.Config)
+		s.config = s.config.merge(repo.Config)
 	}
-	s.docs = e.scan(s.view)
+	if s.docs, err = e.scan(ctx, s.view); err != nil {
+		tree.Release()
+		return nil, err
+	}
 	// A folder without Git has no remotes.
 	if urls, err := e.store.Remotes(repo.Path); err == nil {
 		for _, u := range urls {
@@ -90,6 +90,22 @@ func (e *Engine) open(ctx context.Context, repo Repo, configFrom *snapshot) (*sn
 		}
 	}
 	return s, nil
+}
+
+// readConfig reads a repository's own configuration, which is there for us whatever
+// Flux leaves out of its artifact.
+func readConfig(tree *source.Tree, art *source.Artifact) (Config, error) {
+	if strings.HasPrefix(art.Dropped()[ConfigFile], "ignored") {
+		var err error
+		if art, err = tree.Artifact("/*\n!/" + ConfigFile); err != nil {
+			return Config{}, fromSource(err)
+		}
+	}
+	data, err := readBounded(filepath.Join(art.Dir, ConfigFile), maxRawFile)
+	if err != nil {
+		return Config{}, &Error{Code: ErrInvalidConfig, Message: ConfigFile + ": " + err.Error()}
+	}
+	return ParseConfig(data)
 }
 
 // readBounded reads a small file; a missing one is empty.
@@ -100,6 +116,9 @@ func readBounded(file string, bound int64) ([]byte, error) {
 	}
 	if err != nil {
 		return nil, fmt.Errorf("it can't be read")
+	}
+	if !info.Mode().IsRegular() {
+		return nil, fmt.Errorf("it is no file")
 	}
 	if info.Size() > bound {
 		return nil, fmt.Errorf("it is larger than %d bytes", bound)
@@ -197,10 +216,25 @@ func (d *discovery) fixpoint(ctx context.Context) error {
 		if err := group.Wait(); err != nil {
 			return err
 		}
+		d.boundObjects()
 		d.indexRendered()
 	}
 	d.truncated = true
 	return nil
+}
+
+// boundObjects takes the objects away from the Kustomizations, in order, with which
+// there would be too many.
+func (d *discovery) boundObjects() {
+	total := 0
+	for _, k := range sortedKeys(d.nodes) {
+		n := d.nodes[k]
+		if total+len(n.manifests) > maxObjects {
+			n.manifests = nil
+			n.failure = &render.Error{Code: render.TooLarge, Message: fmt.Sprintf("with its objects the Kustomizations of this repository have more than %d: it is not looked into", maxObjects)}
+		}
+		total += len(n.manifests)
+	}
 }
 
 // collect walks from the roots through what they render and returns the nodes

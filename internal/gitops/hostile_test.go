@@ -363,7 +363,7 @@ func TestHostileManyDocuments(t *testing.T) {
 		{"roots of one source", files{"a/many.yaml": many(3000, func(i int) string {
 			return ksOf("flux-system", fmt.Sprint("k", i), "./p", "GitRepository", "ghost")
 		})}},
-		{"roots that all render all", files{"flux-system/many.yaml": many(1500, func(i int) string { return ks(fmt.Sprint("k", i), "./") })}},
+		{"roots that all render all", files{"flux-system/many.yaml": many(2000, func(i int) string { return ks(fmt.Sprint("k", i), "./") })}},
 		{"rings of roots", func() files {
 			f := files{}
 			for i := range 300 {

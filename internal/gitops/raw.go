@@ -2,8 +2,11 @@ package gitops
 
 import (
 	"bytes"
+	"context"
 	"encoding/json"
 	"errors"
+	"fmt"
+	"math"
 	"os"
 	"path"
 	"path/filepath"
@@ -25,17 +28,25 @@ type document struct {
 // nobody writes larger ones by hand.
 const maxRawFile = 4 << 20
 
+// maxDocuments is the most documents that discovery keeps.
+const maxDocuments = 100_000
+
 // rawWords are what a file must contain to be worth parsing.
 var rawWords = [][]byte{[]byte("toolkit.fluxcd.io"), []byte("fluxcd.controlplane.io"), []byte("source.extensions.fluxcd.io"), []byte("ConfigMap"), []byte("Secret")}
 
 // scan reads the documents of a tree's YAML files that discovery cares about:
 // Flux's own kinds, ConfigMaps and Secrets. Files that don't parse are skipped
 // here: the render that reads them says why.
-func (e *Engine) scan(a *artifactView) []document {
+//
+// It fails with TooLarge.
+func (e *Engine) scan(ctx context.Context, a *artifactView) ([]document, error) {
 	var out []document
 	for _, f := range a.files() {
 		if !isManifest(f) {
 			continue
+		}
+		if err := ctx.Err(); err != nil {
+			return nil, err
 		}
 		hash, _ := a.hash(f)
 		key := "raw:" + hash
@@ -50,8 +61,11 @@ func (e *Engine) scan(a *artifactView) []document {
 			d.File = a.art.RepoPath(f)
 			out = append(out, d)
 		}
+		if len(out) > maxDocuments {
+			return nil, &Error{Code: ErrTooLarge, Message: fmt.Sprintf("the files hold more than %d objects of Flux, ConfigMaps and Secrets: leave some out with a .sourceignore file, or open a part of the repository", maxDocuments)}
+		}
 	}
-	return out
+	return out, nil
 }
 
 func rawSize(docs []document) int {
@@ -95,8 +109,13 @@ func parseRaw(file string) []document {
 			return out // the end, or what the render that reads it will complain of
 		}
 		var v any
+		plainDates(&n)
 		if err := safely(func() error { return n.Decode(&v) }); err != nil {
 			continue
+		}
+		v, ok := asJSON(v)
+		if !ok {
+			continue // no object that Kubernetes could read
 		}
 		for _, m := range unlist(v) {
 			d := document{Object: Object{str(m, "apiVersion"), str(m, "kind"), str(m, "metadata", "namespace"), str(m, "metadata", "name")}, obj: m, sops: m["sops"] != nil}
@@ -109,6 +128,60 @@ func parseRaw(file string) []document {
 			}
 		}
 	}
+}
+
+// plainDates makes dates texts, as they are where YAML is read for Kubernetes.
+func plainDates(n *yaml.Node) {
+	if n.Kind == yaml.ScalarNode && n.ShortTag() == "!!timestamp" {
+		n.Tag = "!!str"
+	}
+	for _, c := range n.Content {
+		plainDates(c)
+	}
+}
+
+// asJSON gives a value the types that JSON has, false when it has none there.
+func asJSON(v any) (any, bool) {
+	switch x := v.(type) {
+	case map[string]any:
+		for k, c := range x {
+			c, ok := asJSON(c)
+			if !ok {
+				return nil, false
+			}
+			x[k] = c
+		}
+	case map[any]any:
+		out := make(map[string]any, len(x))
+		for k, c := range x {
+			switch k.(type) {
+			case string, bool, int, int64, uint64, float64:
+			default:
+				return nil, false
+			}
+			c, ok := asJSON(c)
+			if !ok {
+				return nil, false
+			}
+			out[fmt.Sprint(k)] = c
+		}
+		return out, true
+	case []any:
+		for i, c := range x {
+			c, ok := asJSON(c)
+			if !ok {
+				return nil, false
+			}
+			x[i] = c
+		}
+	case int:
+		return int64(x), true
+	case uint64:
+		return float64(x), true
+	case float64:
+		return x, !math.IsNaN(x) && !math.IsInf(x, 0)
+	}
+	return v, true
 }
 
 // safely turns a panic of the YAML library into an error.

@@ -37,7 +37,7 @@ func (d *discovery) thisRound() *round {
 
 // maxLinked bounds the files of all artifacts that one repository is made into:
 // sources with ever other ignore rules would make one each.
-const maxLinked = 500_000
+const maxLinked = 250_000
 
 func tooManyArtifacts(ref SourceRef) string {
 	return fmt.Sprintf("%s is not looked into: the artifacts of this repository have more than %d files in all", ref, maxLinked)

@@ -145,9 +145,7 @@ var getFluxGraph = New(About{
 		}
 		out.DuplicatePaths = append(out.DuplicatePaths, d)
 	}
-	for _, m := range gitops.DetectBootstrapRequired(g).Missing {
-		out.Bootstrap = append(out.Bootstrap, m)
-	}
+	out.Bootstrap = gitops.DetectBootstrapRequired(g).Missing
 	order := map[gitops.KustomizationKey]int{}
 	for i, r := range rows {
 		order[r.KustomizationKey] = i

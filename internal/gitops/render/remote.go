@@ -111,8 +111,10 @@ func (v *visitor) visit(k *types.Kustomization) {
 		delete(k.OpenAPI, "path")
 	}
 	k.Patches = v.patches("patches", k.Patches)
+	//lint:ignore SA1019 Repositories use the fields that kustomize would rather not see.
 	k.PatchesJson6902 = v.patches("patchesJson6902", k.PatchesJson6902)
 	var merge []types.PatchStrategicMerge
+	//lint:ignore SA1019 As above.
 	for _, p := range k.PatchesStrategicMerge {
 		inline := strings.Contains(string(p), "\n")
 		patch := types.Patch{Path: string(p)}
@@ -123,6 +125,7 @@ func (v *visitor) visit(k *types.Kustomization) {
 			merge = append(merge, p)
 		}
 	}
+	//lint:ignore SA1019 As above.
 	k.PatchesStrategicMerge = merge
 	var replacements []types.ReplacementField
 	for _, r := range k.Replacements {
