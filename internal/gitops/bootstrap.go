@@ -51,10 +51,11 @@ func bootstrapGaps(g *FluxGraph, c ClusterInfo) []string {
 		}
 	}
 	for _, k := range g.Keys() {
-		if k.Cluster != c.Name {
+		n := g.Kustomizations[k].node
+		if k.Cluster != c.Name || n == nil {
 			continue
 		}
-		for _, m := range g.Kustomizations[k].node.manifests {
+		for _, m := range n.manifests {
 			switch {
 			case m.Kind == "CustomResourceDefinition" && m.Name == "kustomizations."+groupKustomize:
 				controllers = true

@@ -3,8 +3,12 @@ package gitops
 import (
 	"cmp"
 	"fmt"
+	"path"
+	"path/filepath"
 	"slices"
 	"strings"
+
+	"sigs.k8s.io/kustomize/api/konfig"
 
 	"github.com/hecate-mcp/hecate-mcp/internal/gitops/render"
 )
@@ -108,6 +112,7 @@ func (d *discovery) nodeFindings(book *book, out KustomizationNode, n *node) {
 		book.add(Finding{Code: RemoteReference, Severity: SeverityWarn, Source: SourceRender, Kustomizations: key, Field: "/" + s.Field,
 			Message: fmt.Sprintf("%s is outside the repository: it was left out, and what it would bring is not judged", s.Value), File: n.art.art.RepoPath(s.File), Line: s.Line})
 	}
+	d.ignoredFindings(book, n)
 	d.variableFindings(book, n, &self)
 	d.expansionFindings(book, n)
 }
@@ -127,6 +132,45 @@ func (d *discovery) ownField(n *node, field string) Place {
 		}
 	}
 	return p
+}
+
+// ignoredFindings names keys of kustomization files that have no effect.
+func (d *discovery) ignoredFindings(book *book, n *node) {
+	if n.build.result.Err != nil {
+		return
+	}
+	for _, r := range n.build.result.Reads {
+		if r.Kind != render.File || !slices.Contains(konfig.RecognizedKustomizationFileNames(), path.Base(r.Path)) {
+			continue
+		}
+		for _, x := range d.e.ignoredKeys(n.art, r.Path) {
+			f := Finding{Code: DuplicateKey, Severity: SeverityWarn, Source: SourceRender, Kustomizations: []KustomizationKey{n.key}, Field: "/" + x.Key,
+				Message: fmt.Sprintf("the key %q is there twice: the later one counts, and nobody says so", x.Key), File: n.art.art.RepoPath(r.Path), Line: x.Line}
+			if !x.Twice {
+				f.Code, f.Message = UnknownField, fmt.Sprintf("a kustomization file has no field %q: Flux drops it without a word", x.Key)
+			}
+			book.add(f)
+		}
+	}
+}
+
+// ignoredKeys remembers by content.
+func (e *Engine) ignoredKeys(a *artifactView, file string) []render.Ignored {
+	hash, ok := a.hash(file)
+	if !ok {
+		return nil
+	}
+	key := "ignored:" + hash
+	if v, ok := e.cache.get(key); ok {
+		return v.([]render.Ignored)
+	}
+	data, err := readBounded(filepath.Join(a.art.Dir, filepath.FromSlash(file)), maxRawFile)
+	if err != nil {
+		return nil // the build has read it; what changed since is not this answer's
+	}
+	out := render.IgnoredKeys(data)
+	e.cache.put(key, out, 128+64*len(out))
+	return out
 }
 
 // variableFindings reports each producer of values that is missing once, and

@@ -22,7 +22,8 @@ func TestVariables(t *testing.T) {
 		want   []string
 		state  gitops.State
 	}{
-		{"inline", "{substitute: {A: one, B: \"2\"}}", nil, cm("c", "a: ${A}", "b: \"${B}\""), []string{`"a":"one"`, `"b":"2"`}, ""},
+		// As in the cluster: the object is written without the quotes it had, so a number comes out.
+		{"inline", "{substitute: {A: one, B: \"2\"}}", nil, cm("c", "a: ${A}", "b: \"${B}\""), []string{`"a":"one"`, `"b":2`}, ""},
 		{"a number keeps its form", "{substitute: {A: \"2\"}}", nil, cm("c", "a: n-${A}"), []string{`"a":"n-2"`}, ""},
 		{"unset is empty", "{substitute: {A: one}}", nil, cm("c", "a: \"${A}\"", "b: \"[${NOBODY}]\""), []string{`"b":"[]"`}, ""},
 		{"a default", "{substitute: {A: one}}", nil, cm("c", "a: ${B:=two}", "b: ${A:=two}"), []string{`"a":"two"`, `"b":"one"`}, ""},
