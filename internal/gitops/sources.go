@@ -50,7 +50,11 @@ func (d *discovery) resolve(cluster string, ref SourceRef, p string, of *root, d
 		return nil, ref.String() + " is declared nowhere in this repository", true
 	}
 	if u := str(obj, "spec", "url"); u != "" {
-		return nil, ref.String() + " is " + urlWithoutSecrets(u), false
+		what := urlWithoutSecrets(u)
+		if b := str(obj, "spec", "ref", "branch"); b != "" && d.selfURLs()[normalURL(u)] {
+			what = "the branch " + b + " of this repository"
+		}
+		return nil, ref.String() + " is " + what, false
 	}
 	return nil, ref.String() + " is not this repository", false
 }
@@ -131,7 +135,7 @@ func (d *discovery) judgeSelf(cluster string, ref SourceRef, obj map[string]any,
 	}
 	if u := str(obj, "spec", "url"); u != "" {
 		if d.selfURLs()[normalURL(u)] {
-			return true
+			return d.sameBranch(cluster, obj, p)
 		}
 		// Only where nothing says what this repository's URL is may a root's own
 		// word count.
@@ -164,6 +168,29 @@ func (d *discovery) declared(cluster string, ref SourceRef) bool {
 		}
 	}
 	return r.declared[clustered{cluster, ref}]
+}
+
+// sameBranch tells whether a source with this repository's URL is of the branch
+// that is looked at: the one that the cluster's declared roots follow; where that
+// is not known, one with the path.
+func (d *discovery) sameBranch(cluster string, obj map[string]any, p string) bool {
+	branch := str(obj, "spec", "ref", "branch")
+	if branch == "" {
+		return true
+	}
+	known := false
+	for _, r := range d.roots {
+		if r.cluster != cluster || r.from == fromDocument {
+			continue
+		}
+		if b := str(d.sourceObject(r.cluster, d.refOf(r)), "spec", "ref", "branch"); b != "" {
+			if b == branch {
+				return true
+			}
+			known = true
+		}
+	}
+	return !known && d.snap.view.isDir(p)
 }
 
 // refOf is the source of a root.

@@ -206,3 +206,28 @@ func TestSourceExternalArtifact(t *testing.T) {
 		}
 	})
 }
+
+// TestSourceOtherBranch: this repository's URL at another branch is not this tree.
+func TestSourceOtherBranch(t *testing.T) {
+	at := func(branch string) string {
+		return strings.Replace(gitRepo("flux-system", "tenant", repoURL), "branch: main", "branch: "+branch, 1)
+	}
+	base := prod(files{"web/cm.yaml": cm("w", "a: b")})
+	main := strings.Contains(base["clusters/prod/flux-system/gotk-sync.yaml"], "branch: main")
+	for name, c := range map[string]struct {
+		source string
+		state  gitops.State
+	}{"the branch of the root": {at("main"), gitops.StateRendered}, "another branch": {at("tenant"), gitops.StateExternal}} {
+		t.Run(name, func(t *testing.T) {
+			g := graphOf(t, base.with(files{"clusters/prod/tenant.yaml": docs(c.source, ksOf("flux-system", "web", "./web", "GitRepository", "tenant"))}))
+			if !main {
+				t.Fatal("the root's source says no branch: the case shows nothing")
+			}
+			if c.state == gitops.StateExternal {
+				wantState(t, g, "web", c.state, "the branch tenant of this repository")
+				return
+			}
+			wantState(t, g, "web", c.state)
+		})
+	}
+}
