@@ -60,6 +60,14 @@ func bounded(t *testing.T, f func(ctx context.Context)) {
 	}
 }
 
+// unhurried skips what takes its time, which under the race detector is minutes.
+func unhurried(t *testing.T) {
+	t.Helper()
+	if testing.Short() {
+		t.Skip("large repositories take their time")
+	}
+}
+
 // survey discovers and validates with worker processes, as hecate-mcp does.
 func survey(t *testing.T, dir string) *gitops.Validation {
 	t.Helper()
@@ -152,9 +160,7 @@ func TestHostileSizes(t *testing.T) {
 		wantCode(t, err, gitops.ErrTooLarge)
 	})
 	t.Run("100,000 files", func(t *testing.T) {
-		if testing.Short() {
-			t.Skip("100,000 files take some seconds")
-		}
+		unhurried(t)
 		dir := folder(t, app)
 		for i := range 1000 {
 			sub := filepath.Join(dir, "many", fmt.Sprint(i))
@@ -263,6 +269,7 @@ func TestHostilePathsAndLinks(t *testing.T) {
 }
 
 func TestHostileGrowth(t *testing.T) {
+	unhurried(t)
 	self := func(values string) string {
 		return strings.Replace(ks("k", "./k", "postBuild: {substitute: {"+values+"}}"), "name: k,", "name: 'k${N}',", 1)
 	}
@@ -304,7 +311,7 @@ func TestHostileGrowth(t *testing.T) {
 		}
 		dir := folder(t, app.with(f, files{"clusters/prod/double.yaml": ks("double", "./b39")}))
 		bounded(t, func(ctx context.Context) {
-			g, err := pooled(t, 10*time.Second).DiscoverFluxGraph(ctx, gitops.Repo{Path: dir})
+			g, err := pooled(t, 3*time.Second).DiscoverFluxGraph(ctx, gitops.Repo{Path: dir})
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -343,6 +350,7 @@ func TestHostileGrowth(t *testing.T) {
 }
 
 func TestHostileManyDocuments(t *testing.T) {
+	unhurried(t)
 	many := func(n int, doc func(i int) string) string {
 		var all []string
 		for i := range n {
@@ -414,6 +422,7 @@ func TestHostileText(t *testing.T) {
 
 // Fields of every type in every place: findings, never a panic.
 func TestHostileTypes(t *testing.T) {
+	unhurried(t)
 	values := []string{"text", "5", "[]", "{}", "null", "true", "[1, [2]]", "{a: {b: c}}", "[{}]", "[text, {name: 5}]", "1.5", ".nan", ".inf", "2026-01-01", "{1: 2}", "{[a]: b}", "!!binary aGk=", "\"\"", "!x y", "\"${N}\"", "9223372036854775808"}
 	flux := func(kind, group string, fields string) string {
 		return "apiVersion: " + group + "/v1\nkind: " + kind + "\n" + fields
