@@ -82,6 +82,17 @@ func (d *discovery) nodeFindings(book *book, out KustomizationNode, n *node) {
 		p := own("/spec/path")
 		book.add(Finding{Code: PathNotFound, Severity: SeverityFail, Source: SourceGraph, Kustomizations: key, Object: &self, Field: "/spec/path",
 			Message: fmt.Sprintf("spec.path %q is not in the artifact of %s", n.path, n.ref), File: p.File, Line: p.Line})
+	case n.failure != nil && (n.failure.Code == render.Timeout || n.failure.Code == render.TooLarge):
+		// Our bounds, not Flux's.
+		f := Finding{Code: Unverifiable, Severity: SeverityWarn, Source: SourceRender, Kustomizations: key,
+			Message: "not built here, so nothing is said of it: " + n.failure.Message}
+		if n.failure.File != "" {
+			f.File, f.Line = n.art.art.RepoPath(n.failure.File), n.failure.Line
+		} else {
+			p := own("/spec/path")
+			f.File, f.Line = p.File, p.Line
+		}
+		book.add(f)
 	case n.failure != nil && n.build != nil && len(n.build.result.Stubs) > 0 && n.failure.Code == render.RenderFailed:
 		book.add(Finding{Code: Unverifiable, Severity: SeverityWarn, Source: SourceRender, Kustomizations: key, Raw: n.failure.Message,
 			Message: "the build does not come to an end without the remote entries that were left out: " + n.failure.Message,

@@ -2,6 +2,7 @@ package gitops
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"maps"
 	"path"
@@ -55,7 +56,7 @@ type Affected struct {
 	Reasons []Reason       `json:"reasons,omitempty" jsonschema_description:"why"`
 	Objects []ObjectChange `json:"objects,omitempty" jsonschema_description:"what changes in it"`
 	Kinds   map[string]int `json:"kinds,omitempty" jsonschema_description:"kind: objects that change"`
-	Detail  string         `json:"detail,omitempty" jsonschema_description:"why the effect is unknown"`
+	Detail  string         `json:"detail,omitempty" jsonschema_description:"why the effect is unknown, or what else is to be said"`
 }
 
 // Reason is the way from a changed file to a Kustomization: file, the
@@ -157,6 +158,11 @@ func (e *Engine) ComputeImpact(ctx context.Context, repo Repo, base string) (*Im
 	}
 	before, err := e.open(ctx, Repo{Path: repo.Path, Ref: mergeBase, Config: repo.Config}, nil)
 	if err != nil {
+		var coded *Error
+		if errors.As(err, &coded) && coded.Code == ErrInvalidConfig {
+			// The change may be the very one that mends it.
+			coded.Message = "at the base, whose configuration judges the change: " + coded.Message
+		}
 		return nil, err
 	}
 	defer before.tree.Release()
@@ -275,6 +281,9 @@ func (c *comparison) compare(k KustomizationKey) (Affected, bool) {
 		}
 	}
 	a.Objects = c.objects(k, b, h)
+	if len(a.Objects) == 0 && a.Effect == EffectChanged {
+		a.Detail = "only the order of its objects changes"
+	}
 	a.Kinds = map[string]int{}
 	for _, o := range a.Objects {
 		a.Kinds[o.Kind]++
