@@ -48,7 +48,11 @@ func (a *app) callCommand() *cobra.Command {
 				if err != nil {
 					return tools.Failed(err)
 				}
-				env, err := a.environment(cmd.Context())
+				open := a.environment
+				if tool.Toolset == tools.GitOps {
+					open = a.files
+				}
+				env, err := open(cmd.Context())
 				if err != nil {
 					return tools.Failed(err)
 				}

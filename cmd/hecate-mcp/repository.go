@@ -67,8 +67,14 @@ func (f *repoFlags) open(env *tools.Env, demo bool) (closing func(), err error) 
 	seen := map[string]bool{}
 	for _, r := range f.repos {
 		name, path, named := strings.Cut(r, "=")
-		if !named {
+		switch {
+		case !named:
 			name, path = "", r
+		case name == "":
+			return closing, tools.Invalid("--repo %q: write it as PATH or NAME=PATH", r)
+		}
+		if path == "" {
+			return closing, tools.Invalid("--repo %q: the path is missing; write it as PATH or NAME=PATH", r)
 		}
 		abs, err := filepath.Abs(path)
 		if err != nil {
@@ -92,6 +98,9 @@ func (f *repoFlags) open(env *tools.Env, demo bool) (closing func(), err error) 
 		if !ok || name == "" {
 			// The value may be a secret: it is not repeated.
 			return closing, tools.Invalid("--vars: write it as NAME=VALUE")
+		}
+		if err := gitops.CheckVariable(name); err != nil {
+			return closing, tools.Invalid("--vars: %v", err)
 		}
 		env.RepoConfig.Vars[name] = value
 	}

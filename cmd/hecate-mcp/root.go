@@ -156,6 +156,15 @@ func (a *app) logger() (*slog.Logger, error) {
 	return slog.New(slog.NewTextHandler(a.err, &slog.HandlerOptions{Level: level})), nil
 }
 
+// files is the environment of a question about files alone: no cluster is looked
+// for unless the user named one.
+func (a *app) files(ctx context.Context) (*tools.Env, error) {
+	if a.flags.named() {
+		return a.environment(ctx)
+	}
+	return &tools.Env{NoSource: &cluster.UsageError{Message: "no cluster was named: --kubeconfig, --context, --snapshot or --demo"}}, nil
+}
+
 // environment opens the source. It makes no request.
 func (a *app) environment(ctx context.Context) (*tools.Env, error) {
 	f := a.flags

@@ -33,6 +33,9 @@ func (a *app) serveCommand() *cobra.Command {
 		if *transport != "stdio" && *transport != "http" {
 			return fmt.Errorf("--transport %q: valid are stdio, http", *transport)
 		}
+		if slices.Contains(*toolsets, tools.GitOps) && len(a.repos.repos) == 0 && !a.flags.demo {
+			return fmt.Errorf("--toolsets %s needs a repository: --repo PATH", tools.GitOps)
+		}
 		// client-go logs through klog, past everything else.
 		klog.SetSlogLogger(log)
 		env, err := a.environment(cmd.Context())
@@ -46,9 +49,6 @@ func (a *app) serveCommand() *cobra.Command {
 		}
 		if len(env.Repositories) == 0 {
 			// Without a repository its tools would only cost the model's attention.
-			if slices.Contains(*toolsets, tools.GitOps) {
-				return fmt.Errorf("--toolsets %s needs a repository: --repo PATH", tools.GitOps)
-			}
 			selected = slices.DeleteFunc(selected, func(t tools.Tool) bool { return t.Toolset == tools.GitOps })
 		}
 		if env.NoSource != nil {

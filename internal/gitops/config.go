@@ -9,6 +9,8 @@ import (
 	"strings"
 
 	"gopkg.in/yaml.v3"
+
+	"github.com/hecate-mcp/hecate-mcp/internal/gitops/render"
 )
 
 // ConfigFile is the one file in which a repository can say what can't be
@@ -55,6 +57,13 @@ func ParseConfig(data []byte) (Config, error) {
 		return Config{}, &Error{Code: ErrInvalidConfig, Message: fmt.Sprintf("%s can't be read: %s", ConfigFile, withoutValues(err.Error())),
 			Valid: []string{"roots", "vars", "artifactRoots", "sources"}}
 	}
+	for _, vars := range c.allVars() {
+		for name := range vars {
+			if err := CheckVariable(name); err != nil {
+				return Config{}, &Error{Code: ErrInvalidConfig, Message: ConfigFile + ": " + err.Error(), Valid: []string{variableShape}}
+			}
+		}
+	}
 	for i, r := range c.Roots {
 		if r.Cluster == "" || r.Path == "" {
 			return Config{}, &Error{Code: ErrInvalidConfig, Message: fmt.Sprintf("%s: roots[%d] needs cluster and path", ConfigFile, i), Valid: []string{"cluster", "path", "namespace", "name", "vars"}}
@@ -62,6 +71,25 @@ func ParseConfig(data []byte) (Config, error) {
 	}
 	return c, nil
 }
+
+func (c Config) allVars() []map[string]string {
+	out := []map[string]string{c.Vars}
+	for _, r := range c.Roots {
+		out = append(out, r.Vars)
+	}
+	return out
+}
+
+// CheckVariable refuses, with InvalidArgument, the name of a variable that Flux
+// would refuse: one such name fails every Kustomization that substitutes.
+func CheckVariable(name string) error {
+	if render.ValidVariable(name) {
+		return nil
+	}
+	return &Error{Code: ErrInvalidArgument, Message: fmt.Sprintf("the variable name %q is not allowed: %s", name, variableShape), Valid: []string{variableShape}}
+}
+
+const variableShape = "letters, digits and _ only, and no digit first"
 
 // withoutValues cuts what a YAML error quotes in backquotes.
 func withoutValues(s string) string {

@@ -44,6 +44,8 @@ func TestParseConfigErrors(t *testing.T) {
 		{"a key twice", "vars: {A: hunter2}\nvars: {B: hunter2}\n", "vars", top},
 		{"a root without a path", "roots: [{cluster: a}]\n", "roots[0]", []string{"cluster", "path", "namespace", "name", "vars"}},
 		{"a root without a cluster", "roots: [{cluster: a, path: b}, {path: c}]\n", "roots[1]", []string{"cluster", "path", "namespace", "name", "vars"}},
+		{"the name of a variable", "vars: {1-x: hunter2}\n", "1-x", nil},
+		{"the name of a root's variable", "roots: [{cluster: a, path: b, vars: {a.b: hunter2}}]\n", "a.b", nil},
 		{"a list", "- hunter2\n", "", top},
 		{"text", "hunter2\n", "", top},
 	} {

@@ -393,7 +393,7 @@ func (d *discovery) finish(ctx context.Context, n *node, b *built) *finished {
 	for i, o := range b.result.Objects {
 		t := tainted{o: o}
 		if n.vars.active {
-			out, taints, err := render.Substitute(ctx, n.object, o, vars)
+			out, taints, err := render.Substitute(ctx, o, vars)
 			if err != nil {
 				f.failure = d.failed(n, b, i, err)
 				return f

@@ -4,6 +4,8 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
+	"slices"
 	"strings"
 	"time"
 
@@ -116,7 +118,11 @@ func fromGitops(err error) error {
 	if !ok {
 		code = Internal
 	}
-	return &Error{Code: code, Reason: string(ge.Code), Message: ops.Clean(ge.Message, 600), ValidValues: ge.Valid}
+	reason := string(ge.Code)
+	if reason == string(code) {
+		reason = ""
+	}
+	return &Error{Code: code, Reason: reason, Message: ops.Clean(ge.Message, 600), ValidValues: ge.Valid}
 }
 
 // knownCluster refuses a cluster that the repository does not have.
@@ -132,11 +138,34 @@ func knownCluster(g *gitops.FluxGraph, cluster string) error {
 		if c.Name == cluster {
 			return nil
 		}
-		names = append(names, c.Name)
+		names = append(names, g.Mask(c.Name))
 	}
 	e := invalid("cluster: the repository has no cluster %s; there are: %s", quote(cluster), joined(names))
 	e.ValidValues = names
 	return e
+}
+
+// knownKustomization refuses a part of a name that no Kustomization has: an empty
+// answer would read as a sound one. It names some that there are.
+func knownKustomization(g *gitops.FluxGraph, cluster, part string) error {
+	if part == "" {
+		return nil
+	}
+	names := map[string]bool{}
+	for _, k := range g.Keys() {
+		if cluster != "" && k.Cluster != cluster {
+			continue
+		}
+		if strings.Contains(k.Name, part) {
+			return nil
+		}
+		names[g.Mask(k.Name)] = true
+	}
+	if len(names) == 0 {
+		return &Error{Code: NotFound, Message: fmt.Sprintf("kustomization: no name contains %s; there is no Kustomization here at all", quote(part))}
+	}
+	valid := firstOf(slices.Sorted(maps.Keys(names)), maxCandidates)
+	return &Error{Code: NotFound, Message: fmt.Sprintf("kustomization: no name contains %s; there are: %s", quote(part), joined(valid)), ValidValues: valid}
 }
 
 // meanings are a table of gitops in the form of the catalogue.

@@ -70,6 +70,9 @@ var validateManifests = New(About{
 	if err := knownCluster(v.Graph, in.Cluster); err != nil {
 		return validateOut{}, err
 	}
+	if err := knownKustomization(v.Graph, in.Cluster, in.Kustomization); err != nil {
+		return validateOut{}, err
+	}
 	out := validateOut{repoResult: repoResult{Scope: scope.in(v.Graph), Notes: v.Graph.Notes}, Status: gitops.SeverityPass, Counts: map[string]int{}, Coverage: v.Meta, Verdicts: []gitops.Verdict{}}
 	mine := func(k gitops.KustomizationKey) bool {
 		return (in.Cluster == "" || k.Cluster == in.Cluster) && strings.Contains(k.Name, in.Kustomization)

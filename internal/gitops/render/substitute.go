@@ -45,6 +45,9 @@ const substituteKey = "kustomize.toolkit.fluxcd.io/substitute"
 // variableName is what the controller accepts as a name.
 var variableName = regexp.MustCompile(`^[_[:alpha:]][_[:alpha:][:digit:]]*$`)
 
+// ValidVariable tells whether the controller accepts a name.
+func ValidVariable(name string) bool { return variableName.MatchString(name) }
+
 // Substitute puts variables into one object as kustomize-controller does after
 // the build. An unknown variable stays in the object as ${NAME}, with a taint for
 // each value that depends on it: found by substituting twice, with two different
@@ -52,7 +55,7 @@ var variableName = regexp.MustCompile(`^[_[:alpha:]][_[:alpha:][:digit:]]*$`)
 //
 // The error is what makes the controller fail: a name of a variable that is not
 // allowed, an expression that can't be parsed, text that is no YAML afterwards.
-func Substitute(ctx context.Context, _ map[string]any, o Object, vars Vars) (Object, []Taint, error) {
+func Substitute(ctx context.Context, o Object, vars Vars) (Object, []Taint, error) {
 	if err := ctx.Err(); err != nil {
 		return o, nil, err
 	}

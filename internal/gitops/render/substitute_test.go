@@ -58,7 +58,7 @@ func TestSubstituteIsFluxSubstitute(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			got, _, err := render.Substitute(t.Context(), ks, render.Object{JSON: data}, render.Vars{Values: values})
+			got, _, err := render.Substitute(t.Context(), render.Object{JSON: data}, render.Vars{Values: values})
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -104,7 +104,7 @@ func TestTaints(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			o, taints, err := render.Substitute(t.Context(), nil, render.Object{JSON: data}, render.Vars{Values: values, Unknown: unknown})
+			o, taints, err := render.Substitute(t.Context(), render.Object{JSON: data}, render.Vars{Values: values, Unknown: unknown})
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -135,7 +135,7 @@ func TestSubstituteErrors(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			_, _, err = render.Substitute(t.Context(), nil, render.Object{JSON: data}, render.Vars{Values: c.values})
+			_, _, err = render.Substitute(t.Context(), render.Object{JSON: data}, render.Vars{Values: c.values})
 			if err == nil || !strings.Contains(err.Error(), c.says) || strings.Contains(err.Error(), "secret-value") {
 				t.Errorf("got %v, want %q and no value", err, c.says)
 			}
@@ -178,7 +178,7 @@ func FuzzSubstitute(f *testing.F) {
 			t.Skip()
 		}
 		vars := render.Vars{Values: values, Unknown: func(n string) bool { return strings.HasPrefix(n, "CLUSTER") }}
-		o, _, err := render.Substitute(t.Context(), nil, render.Object{JSON: data}, vars)
+		o, _, err := render.Substitute(t.Context(), render.Object{JSON: data}, vars)
 		if err == nil && strings.Contains(string(o.JSON), "hecatemcpunset") && !strings.Contains(body, "hecatemcpunset") {
 			t.Errorf("a stand-in is left in %s", o.JSON)
 		}
