@@ -19,6 +19,7 @@ import (
 	"k8s.io/apiextensions-apiserver/pkg/apiserver/validation"
 	"k8s.io/apimachinery/pkg/util/validation/field"
 	celconfig "k8s.io/apiserver/pkg/apis/cel"
+	"k8s.io/kube-openapi/pkg/validation/spec"
 )
 
 // crdVersion is one version of a CRD, compiled when an object first needs it.
@@ -29,6 +30,7 @@ type crdVersion struct {
 	err       error
 	schema    *structural.Structural
 	validator validation.SchemaValidator
+	certain   *certain
 	cel       *cel.Validator
 }
 
@@ -55,9 +57,11 @@ func (v *crdVersion) compile(d *crd) error {
 		if v.err = defaulting.PruneDefaults(v.schema); v.err != nil {
 			return
 		}
-		if v.validator, _, v.err = validation.NewSchemaValidator(s.OpenAPIV3Schema); v.err != nil {
+		var openAPI *spec.Schema
+		if v.validator, openAPI, v.err = validation.NewSchemaValidator(s.OpenAPIV3Schema); v.err != nil {
 			return
 		}
+		v.certain = newCertain(openAPI, 0)
 		v.cel = cel.NewValidator(v.schema, true, celconfig.PerCallLimit)
 	})
 	return v.err
@@ -129,7 +133,10 @@ func (s *Set) custom(ctx context.Context, id gvk, obj map[string]any, d *crd) (r
 	// Flux does, keeps those that no default replaces, and then refuses them.
 	defaulting.Default(in, v.schema)
 
-	errs := validation.ValidateCustomResource(nil, in, v.validator)
+	var errs field.ErrorList
+	if !v.certain.valid(in) {
+		errs = validation.ValidateCustomResource(nil, in, v.validator)
+	}
 	errs = append(errs, objectmeta.Validate(nil, in, v.schema, false)...)
 	errs = append(errs, listtype.ValidateListSetsAndMaps(nil, v.schema, in)...)
 	for _, e := range errs {

@@ -211,7 +211,7 @@ func (g *guard) objects(m resmap.ResMap, r Request, wanted []string) ([]Object, 
 		}
 	}
 	for i, res := range m.Resources() {
-		data, err := res.MarshalJSON()
+		data, err := objectJSON(res)
 		if err != nil {
 			return nil, fmt.Errorf("%s: %w", res.CurId(), err)
 		}

@@ -53,8 +53,8 @@ func Worker(in io.Reader, out io.Writer) error {
 		return fmt.Errorf("taking the PATH away: %w", err)
 	}
 	debug.SetMemoryLimit(softMemory)
-	// A fifth of a build is garbage collection otherwise, of a heap that is small.
-	debug.SetGCPercent(200)
+	// A quarter of a build is garbage collection otherwise, of a heap that is small.
+	debug.SetGCPercent(400)
 	go watchMemory()
 	dec, enc := gob.NewDecoder(in), gob.NewEncoder(out)
 	builder := NewLocal()
