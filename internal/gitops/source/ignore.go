@@ -69,3 +69,27 @@ func (rs rules) match(p string, isDir bool) (string, bool) {
 	}
 	return "", false
 }
+
+// matched is a path that rules were asked about, and by what it is left out.
+type matched struct {
+	path  string
+	isDir bool
+}
+
+// remembered is rs.match with the answers of the last tree under the same rules:
+// from one look at a repository to the next hardly a path changes, and each one
+// is compared with every rule. The caller holds build.
+func (s *Store) remembered(key string, rs rules, paths int) func(p string, isDir bool) (string, bool) {
+	before, _ := s.matches.get(key)
+	now := make(map[matched]string, paths)
+	s.matches.put(key, now)
+	return func(p string, isDir bool) (string, bool) {
+		m := matched{p, isDir}
+		why, known := before[m]
+		if !known {
+			why, _ = rs.match(p, isDir)
+		}
+		now[m] = why
+		return why, why != ""
+	}
+}

@@ -40,6 +40,8 @@ type Store struct {
 	blobs     map[plumbing.Hash]*blob
 	artifacts map[string]*Artifact
 	clock     int
+	// matches are, by ignore rules, what those said of a tree's paths.
+	matches *recent[string, map[matched]string]
 
 	// filesRead counts contents read from working trees and Git objects.
 	filesRead atomic.Int64
@@ -57,7 +59,7 @@ func NewStore(l Limits) (*Store, error) {
 	}
 	return &Store{dir: dir, limits: l.orDefault(),
 		repos: newRecent[string, *repository](keepRepos), listings: newRecent[string, *listing](keepListings), disk: newRecent[string, *diskIndex](keepTrees),
-		blobs: map[plumbing.Hash]*blob{}, artifacts: map[string]*Artifact{}}, nil
+		blobs: map[plumbing.Hash]*blob{}, artifacts: map[string]*Artifact{}, matches: newRecent[string, map[matched]string](keepTrees)}, nil
 }
 
 // Close removes the private folder; trees and artifacts are gone with it.

@@ -334,11 +334,16 @@ func (t *Tree) plan(c contents, ignore string) (*plan, error) {
 	if len(rs)*len(entries) > maxMatches {
 		return nil, fail(TooLarge, "%d ignore rules over %d files are more than %d comparisons: shorten the .sourceignore files", len(rs), len(entries), maxMatches)
 	}
+	parts := []string{"tree", ignore}
+	for _, f := range ruleFiles {
+		parts = append(parts, "rules", f, hashes[f].String())
+	}
+	match := s.remembered(digest(parts...), rs, len(entries))
 	p := &plan{hashes: map[string]plumbing.Hash{}, dropped: map[string]string{}}
 	var kept []*entry
 	for i := range entries {
 		e := &entries[i]
-		why, drop := rs.match(e.path, false)
+		why, drop := match(e.path, false)
 		switch {
 		case e.mode == filemode.Symlink:
 			why, drop = "symlink", true
@@ -369,13 +374,9 @@ func (t *Tree) plan(c contents, ignore string) (*plan, error) {
 		p.files = append(p.files, e.path)
 	}
 	for _, d := range folders(entries) {
-		if _, drop := rs.match(d, true); !drop {
+		if _, drop := match(d, true); !drop {
 			p.dirs = append(p.dirs, d)
 		}
-	}
-	parts := []string{"tree", ignore}
-	for _, f := range ruleFiles {
-		parts = append(parts, "rules", f, hashes[f].String())
 	}
 	for i := range entries {
 		f := entries[i].path
