@@ -158,7 +158,8 @@ type discovery struct {
 	nodes map[KustomizationKey]*node
 	// rendered holds, by cluster, the objects that others refer to.
 	rendered map[string]map[Object]*manifest
-	// selfURLs are what sources that mean this repository say their URL is.
+	// artifacts are those of this repository, by ignore rules and folder or by what
+	// they are composed of.
 	artifacts map[string]*artifactView
 	duplicate []duplicateNode
 	// likely is likelyURLs of this round.
@@ -256,6 +257,7 @@ func (d *discovery) collect() []*node {
 		}
 		// What was rendered before is kept while its document is the same.
 		if old := d.nodes[n.key]; old != nil && old.parent == n.parent && old.root == n.root && (old.made == n.made || old.made != nil && n.made != nil && string(old.made.json) == string(n.made.json)) {
+			old.made = n.made
 			n = old
 		}
 		next[n.key] = n
@@ -324,7 +326,7 @@ func (d *discovery) prepare(n *node) bool {
 	if n.art != nil {
 		dir = n.art.art.Dir
 	}
-	signature := digest(dir, n.external, n.path, n.vars.signature(), buildKey(n.object, n.path))
+	signature := digest(dir, n.external, n.path, n.vars.signature(), appliedKey(n.object, n.path))
 	if n.signature == signature {
 		return false
 	}
@@ -351,7 +353,7 @@ func (d *discovery) render(ctx context.Context, n *node) error {
 		n.failure = b.result.Err
 		return nil
 	}
-	key := digest("final", b.id, n.vars.signature(), fmt.Sprint(at(n.object, "spec", "commonMetadata")))
+	key := digest("final", b.id, n.vars.signature(), appliedKey(n.object, n.path))
 	if v, ok := d.e.cache.get(key); ok {
 		f := v.(*finished)
 		n.manifests, n.failure, n.unset = f.manifests, f.failure, f.unset

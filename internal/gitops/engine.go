@@ -152,7 +152,8 @@ type built struct {
 }
 
 // unbuilt are the fields of a Kustomization that don't decide what is built.
-// What is missing here only costs a build more.
+// What is missing here only costs a build more. Of them postBuild, by way of the
+// variables, and commonMetadata decide what is applied: see appliedKey.
 var unbuilt = []string{"interval", "retryInterval", "timeout", "postBuild", "dependsOn", "healthChecks", "healthCheckExprs", "sourceRef", "decryption",
 	"kubeConfig", "prune", "wait", "force", "suspend", "deletionPolicy", "serviceAccountName", "commonMetadata", "path"}
 
@@ -172,6 +173,16 @@ func buildKey(obj map[string]any, p string) string {
 		b = []byte(err.Error())
 	}
 	return digest("build", p, string(b))
+}
+
+// appliedKey is what the applied objects depend on beside the files and the
+// variables.
+func appliedKey(obj map[string]any, p string) string {
+	b, err := json.Marshal(at(obj, "spec", "commonMetadata"))
+	if err != nil {
+		b = []byte(err.Error())
+	}
+	return digest("applied", buildKey(obj, p), string(b))
 }
 
 // build renders a Kustomization, or finds the same build in the cache: same

@@ -3,15 +3,10 @@ package gitops
 import (
 	"context"
 	"errors"
-	"fmt"
 	"maps"
-	"path"
 	"regexp"
 	"slices"
 	"strings"
-
-	"github.com/hecate-mcp/hecate-mcp/internal/gitops/render"
-	"github.com/hecate-mcp/hecate-mcp/internal/gitops/source"
 )
 
 // ChangedFile is one file of a change. A move is a deletion and an addition.
@@ -179,29 +174,32 @@ func (e *Engine) ComputeImpact(ctx context.Context, repo Repo, base string) (*Im
 	if err != nil {
 		return nil, err
 	}
-	c := &comparison{base: side{bd, bg}, head: side{hd, hg}, files: files, changed: map[string]string{}, mapped: map[string]bool{}}
-	for _, f := range files {
-		c.changed[f.File] = f.Change
-	}
-	return c.result(mergeBase, after.tree.Commit), nil
+	return newComparison(&side{d: bd, g: bg}, &side{d: hd, g: hg}, files).result(mergeBase, after.tree.Commit), nil
 }
 
 // side is one side of a change.
 type side struct {
 	d *discovery
 	g *FluxGraph
+	sideIndex
 }
 
-func (s side) node(k KustomizationKey) *node { return s.d.nodes[k] }
+func (s *side) node(k KustomizationKey) *node { return s.d.nodes[k] }
 
 type comparison struct {
-	base, head side
+	base, head *side
 	files      []ChangedFile
-	changed    map[string]string
-	mapped     map[string]bool // files that explain an affected Kustomization
-	why        map[KustomizationKey][]Reason
-	homes      map[string]KustomizationKey
+	touched
+	mapped map[string]bool // files that explain an affected Kustomization
+	homes  map[string]KustomizationKey
 }
+
+func newComparison(base, head *side, files []ChangedFile) *comparison {
+	return &comparison{base: base, head: head, files: files, touched: touch(files), mapped: map[string]bool{}}
+}
+
+// sides are both, the base first.
+func (c *comparison) sides() []*side { return []*side{c.base, c.head} }
 
 func (c *comparison) result(mergeBase, head string) *ImpactResult {
 	out := &ImpactResult{Base: mergeBase, Head: head, ChangedFiles: c.files, Graph: c.head.g, base: c.base.g}
@@ -224,9 +222,10 @@ func (c *comparison) result(mergeBase, head string) *ImpactResult {
 			}
 		}
 	}
+	why := c.reasons(direct)
 	for i := range out.DirectlyAffected {
 		a := &out.DirectlyAffected[i]
-		a.Reasons = c.reasons(a.KustomizationKey, map[KustomizationKey]bool{})
+		a.Reasons = why[a.KustomizationKey]
 	}
 	// What waited for a removed one waits in vain: dependants of both sides count.
 	waves := Waves(c.head.g)
@@ -245,7 +244,7 @@ func (c *comparison) result(mergeBase, head string) *ImpactResult {
 	}
 	out.ReconcileSet = TopoSort(c.head.g, append(present, rest...))
 	for _, f := range c.files {
-		if u, ok := c.unmapped(f, out.DirectlyAffected); ok {
+		if u, ok := c.unmapped(f); ok {
 			out.UnmappedFiles = append(out.UnmappedFiles, u)
 		}
 		if f.File == ConfigFile {
@@ -307,7 +306,7 @@ func sameInputs(b, h *node) bool {
 	if b.path != h.path || b.ref != h.ref || b.external != h.external || (b.failure == nil) != (h.failure == nil) || (b.build == nil) != (h.build == nil) {
 		return false
 	}
-	return buildKey(b.object, b.path) == buildKey(h.object, h.path) && (b.build == nil || b.build.id == h.build.id) && b.vars.signature() == h.vars.signature()
+	return appliedKey(b.object, b.path) == appliedKey(h.object, h.path) && (b.build == nil || b.build.id == h.build.id) && b.vars.signature() == h.vars.signature()
 }
 
 func sameOutput(b, h []*manifest) bool {
@@ -320,7 +319,7 @@ var generated = regexp.MustCompile(`-[2456789bcdfghkmt]{10}$`)
 
 // identityOf names an object of a node across a change: a generator's without its
 // hash.
-func (s side) identityOf(n *node, m *manifest) Object {
+func (s *side) identityOf(n *node, m *manifest) Object {
 	o := Object{Kind: m.Kind, APIVersion: m.group(), Namespace: m.Namespace, Name: m.Name}
 	if generated.MatchString(m.Name) && s.d.e.originOf(n.art, m).Generator != "" {
 		o.Name = generated.ReplaceAllString(o.Name, "")
@@ -389,338 +388,4 @@ func (c *comparison) home(cluster string, id Object) (KustomizationKey, bool) {
 
 func expands(m *manifest) bool {
 	return m.Kind == "HelmRelease" && m.group() == groupHelm || m.Kind == "ResourceSet" && m.group() == groupOperator
-}
-
-// maxReasons bounds the reasons of one Kustomization.
-const maxReasons = 20
-
-// reasons are the ways from changed files to a Kustomization: files that its
-// build reads, else what changed the Kustomization itself, its variables or its
-// source.
-func (c *comparison) reasons(k KustomizationKey, seen map[KustomizationKey]bool) []Reason {
-	if r, ok := c.why[k]; ok {
-		return r
-	}
-	if seen[k] {
-		return nil
-	}
-	seen[k] = true
-	b, h := c.base.node(k), c.head.node(k)
-	var out []Reason
-	if b != nil && h != nil {
-		out = append(out, c.ownFiles(k)...)
-	}
-	// The Kustomization itself: new, gone, or edited.
-	if b == nil || h == nil || buildKey(b.object, b.path) != buildKey(h.object, h.path) || fmt.Sprint(at(b.object, "spec")) != fmt.Sprint(at(h.object, "spec")) {
-		out = append(out, c.ownDocument(k, b, h, seen)...)
-		if b == nil || h == nil {
-			out = append(out, c.ownFiles(k)...)
-		}
-	}
-	if b != nil && h != nil && b.vars.signature() != h.vars.signature() {
-		out = append(out, c.variables(k, h, seen)...)
-	}
-	if b != nil && h != nil && len(out) == 0 {
-		out = append(out, c.sources(k, b, h, seen)...)
-	}
-	var unique []Reason
-	have := map[string]bool{}
-	for _, r := range out {
-		key := strings.Join(r.Path, "\x00")
-		if have[key] || len(unique) == maxReasons {
-			continue
-		}
-		have[key] = true
-		c.mapped[r.File] = true
-		unique = append(unique, r)
-	}
-	if c.why == nil {
-		c.why = map[KustomizationKey][]Reason{}
-	}
-	c.why[k] = unique
-	return unique
-}
-
-// ownFiles are the changed files among what the build of either side looked at.
-func (c *comparison) ownFiles(k KustomizationKey) []Reason {
-	var out []Reason
-	for _, s := range []side{c.base, c.head} {
-		n := s.node(k)
-		if n == nil || n.build == nil {
-			continue
-		}
-		for _, hit := range c.hits(n) {
-			out = append(out, Reason{hit.repo, append(wayThrough(n, hit.local), "Kustomization "+k.String())})
-		}
-	}
-	slices.SortStableFunc(out, func(a, b Reason) int { return strings.Compare(a.File, b.File) })
-	return out
-}
-
-// hit is a changed file that a build looked at: local is its path in the
-// artifact, repo in the repository.
-type hit struct{ repo, local string }
-
-// hits finds the changed files in a read-set. A folder that was walked, and a
-// file that was looked for, count for files that come and go.
-func (c *comparison) hits(n *node) []hit {
-	var out []hit
-	for _, r := range n.build.result.Reads {
-		repo := n.art.art.RepoPath(r.Path)
-		switch _, ok := c.changed[repo]; {
-		case ok && (r.Kind == render.File || r.Kind == render.Missing):
-			out = append(out, hit{repo, r.Path})
-		case r.Kind == render.Dir:
-			for _, f := range c.files {
-				if f.Change != string(source.Modified) && path.Dir(f.File) == repo {
-					out = append(out, hit{f.File, path.Join(r.Path, path.Base(f.File))})
-				}
-			}
-		}
-	}
-	return out
-}
-
-// wayThrough are the repository's files from one that is read up to the entry:
-// each named by the next.
-func wayThrough(n *node, local string) []string {
-	way := []string{n.art.art.RepoPath(local)}
-	seen := map[string]bool{local: true}
-	for at := local; ; {
-		next := ""
-		for dir := at; next == "" && dir != "." && dir != "/"; dir = path.Dir(dir) {
-			for _, from := range n.build.result.Edges[dir] {
-				if from != "" && !seen[from] {
-					next = from
-					break
-				}
-			}
-		}
-		if next == "" {
-			return way
-		}
-		seen[next] = true
-		way = append(way, n.art.art.RepoPath(next))
-		at = next
-	}
-}
-
-// ownDocument explains a Kustomization whose own object changed: by the file of
-// its document, or by what changed the Kustomization that renders it.
-func (c *comparison) ownDocument(k KustomizationKey, b, h *node, seen map[KustomizationKey]bool) []Reason {
-	var out []Reason
-	self := "Kustomization " + k.String()
-	for _, s := range []struct {
-		side
-		n *node
-	}{{c.base, b}, {c.head, h}} {
-		if s.n == nil {
-			continue
-		}
-		if s.n.root != nil {
-			if _, ok := c.changed[s.n.place.File]; ok {
-				out = append(out, Reason{s.n.place.File, []string{s.n.place.File, self}})
-			}
-			continue
-		}
-		// The files of the parent that this object was made of come first.
-		up := s.node(s.n.parent)
-		if up == nil || up.build == nil || s.n.made == nil {
-			continue
-		}
-		from := s.d.e.originOf(up.art, s.n.made)
-		mine := map[string]bool{from.File: true, from.Generator: true}
-		for _, t := range from.Transformers {
-			mine[t.File] = true
-		}
-		for _, x := range c.hits(up) {
-			if mine[x.local] {
-				out = append(out, Reason{x.repo, append(wayThrough(up, x.local), "Kustomization "+up.key.String(), self)})
-			}
-		}
-	}
-	if len(out) > 0 {
-		return out
-	}
-	for _, n := range []*node{h, b} {
-		if n == nil || n.root != nil {
-			continue
-		}
-		for _, r := range c.reasons(n.parent, seen) {
-			out = append(out, Reason{r.File, append(slices.Clone(r.Path), self)})
-		}
-		if len(out) > 0 {
-			return out
-		}
-	}
-	return out
-}
-
-// variables explains a Kustomization by the ConfigMaps and Secrets that its
-// values come from.
-func (c *comparison) variables(k KustomizationKey, h *node, seen map[KustomizationKey]bool) []Reason {
-	var out []Reason
-	for _, f := range list(h.object, "spec", "postBuild", "substituteFrom") {
-		out = append(out, c.through(k, Object{Kind: str(f, "kind"), Namespace: k.Namespace, Name: str(f, "name")}, seen)...)
-	}
-	return out
-}
-
-// sources explains a Kustomization by what its artifact is made of: ignore rules,
-// and the objects that declare its source.
-func (c *comparison) sources(k KustomizationKey, b, h *node, seen map[KustomizationKey]bool) []Reason {
-	var out []Reason
-	for _, f := range c.files {
-		if path.Base(f.File) == ".sourceignore" {
-			out = append(out, Reason{f.File, []string{f.File, h.ref.String(), "Kustomization " + k.String()}})
-		}
-	}
-	ids := map[Object]bool{}
-	c.base.d.madeOf(k.Cluster, b.ref, ids)
-	c.head.d.madeOf(k.Cluster, h.ref, ids)
-	all := slices.Collect(maps.Keys(ids))
-	slices.SortFunc(all, func(x, y Object) int { return strings.Compare(x.String(), y.String()) })
-	for _, id := range all {
-		out = append(out, c.through(k, id, seen)...)
-	}
-	return out
-}
-
-// through explains a Kustomization by an object of its cluster: by the changed
-// files that the object comes from.
-func (c *comparison) through(k KustomizationKey, id Object, seen map[KustomizationKey]bool) []Reason {
-	var out []Reason
-	self := "Kustomization " + k.String()
-	for _, s := range []side{c.base, c.head} {
-		for _, key := range sortedKeys(s.d.nodes) {
-			if key.Cluster != k.Cluster {
-				continue
-			}
-			n := s.d.nodes[key]
-			for _, m := range n.manifests {
-				ns := m.Namespace
-				if ns == "" {
-					ns = key.Namespace
-				}
-				if m.Kind != id.Kind || m.Name != id.Name || ns != id.Namespace {
-					continue
-				}
-				from := s.d.e.originOf(n.art, m)
-				for _, x := range c.hits(n) {
-					if x.local == from.File || x.local == from.Generator {
-						out = append(out, Reason{x.repo, append(wayThrough(n, x.local), "Kustomization "+key.String(), id.String(), self)})
-					}
-				}
-				if len(out) == 0 {
-					for _, r := range c.reasons(key, seen) {
-						out = append(out, Reason{r.File, append(slices.Clone(r.Path), id.String(), self)})
-					}
-				}
-			}
-		}
-		// It may come from a file that nothing renders.
-		for _, doc := range s.d.snap.docs {
-			if _, changed := c.changed[doc.File]; changed && doc.Kind == id.Kind && doc.Name == id.Name && (doc.Namespace == id.Namespace || doc.Namespace == "") {
-				out = append(out, Reason{doc.File, []string{doc.File, id.String(), self}})
-			}
-		}
-	}
-	return out
-}
-
-// unmapped says why a changed file explains nothing; false when it does.
-func (c *comparison) unmapped(f ChangedFile, affected []Affected) (UnmappedFile, bool) {
-	if c.mapped[f.File] {
-		return UnmappedFile{}, false
-	}
-	u := UnmappedFile{File: f.File}
-	side := c.head
-	if f.Change == string(source.Deleted) {
-		side = c.base
-	}
-	if f.File == ConfigFile {
-		u.Reason = UnmappedConfig
-		return u, true
-	}
-	if why, ok := side.d.snap.view.art.Dropped()[f.File]; ok && !c.inOtherArtifact(side, f.File) {
-		u.Reason, u.Detail = UnmappedIgnored, why
-		return u, true
-	}
-	if readers := c.readers(f); len(readers) > 0 {
-		u.Reason = UnmappedNoChange
-		u.Detail = "read by " + strings.Join(bounded(readers, 3), ", ")
-		return u, true
-	}
-	if chart := c.chart(side, f.File); chart != "" {
-		u.Reason, u.Detail = UnmappedChart, chart
-		return u, true
-	}
-	if !isManifest(f.File) {
-		u.Reason = UnmappedNotManifest
-		return u, true
-	}
-	for _, k := range sortedKeys(side.d.nodes) {
-		if n := side.d.nodes[k]; n.external != "" && n.path != "." && under(f.File, n.path) {
-			u.Reason, u.Detail = UnmappedOtherSource, fmt.Sprintf("Kustomization %s builds a folder %s, but %s", k, n.path, n.external)
-			return u, true
-		}
-	}
-	u.Reason = UnmappedUnreferenced
-	return u, true
-}
-
-// inOtherArtifact tells whether another artifact of this repository, with other
-// ignore rules, has the file.
-func (c *comparison) inOtherArtifact(s side, file string) bool {
-	for _, a := range s.d.artifacts {
-		for _, f := range a.files() {
-			if a.art.RepoPath(f) == file {
-				return true
-			}
-		}
-	}
-	return false
-}
-
-// readers names the Kustomizations whose build looked at a file.
-func (c *comparison) readers(f ChangedFile) []string {
-	names := map[string]bool{}
-	for _, s := range []side{c.base, c.head} {
-		for k, n := range s.d.nodes {
-			if n.build == nil {
-				continue
-			}
-			for _, h := range c.hits(n) {
-				if h.repo == f.File {
-					names[k.String()] = true
-				}
-			}
-		}
-	}
-	return sortedNames(names)
-}
-
-// chart names the HelmReleases that install the chart in whose folder a file is.
-func (c *comparison) chart(s side, file string) string {
-	names := map[string]bool{}
-	for k, n := range s.d.nodes {
-		for _, m := range n.manifests {
-			if m.Kind != "HelmRelease" || m.group() != groupHelm {
-				continue
-			}
-			spec := at(m.object(), "spec", "chart", "spec")
-			folder := NormalizePath(str(spec, "chart"))
-			if str(spec, "sourceRef", "kind") != "GitRepository" || folder == "." || !under(file, folder) {
-				continue
-			}
-			ns := str(spec, "sourceRef", "namespace")
-			if ns == "" {
-				ns = m.Namespace
-			}
-			if view, _, _ := s.d.resolve(k.Cluster, SourceRef{"GitRepository", ns, str(spec, "sourceRef", "name")}, folder, nil, 0); view != nil {
-				names[fmt.Sprintf("HelmRelease %s/%s of Kustomization %s", m.Namespace, m.Name, k)] = true
-			}
-		}
-	}
-	return strings.Join(bounded(sortedNames(names), 3), ", ")
 }

@@ -360,6 +360,86 @@ func TestImpactReadsTheBasesConfig(t *testing.T) {
 	wantAffected(t, res, "flux-system changed")
 }
 
+// Kustomizations that take their variables from each other: the reasons go round.
+func TestImpactReasonsInRings(t *testing.T) {
+	from := func(cm string) string { return "postBuild: {substituteFrom: [{kind: ConfigMap, name: " + cm + "}]}" }
+	values := func(name, text string) string {
+		return "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: " + name + ", namespace: flux-system}\ndata: {" + text + "}\n"
+	}
+	patched := func(to string) string {
+		return kfile(resources("cm.yaml"), "patches: [{path: patch.yaml}]") + "# " + to + "\n"
+	}
+	// a, b and c each render what the next one substitutes; what starts it is a patch,
+	// which is no file of the ConfigMap's own.
+	ring := prod(files{
+		"clusters/prod/ring.yaml": docs(ks("a", "./a", from("of-c")), ks("b", "./b", from("of-a")), ks("c", "./c", from("of-b")), ks("d", "./d", from("of-c"))),
+		"a/cm.yaml":               values("of-a", "x: y, FROM_C: \"${FROM_B:=none}\""), "a/patch.yaml": values("of-a", "A: red"), "a/kustomization.yaml": patched("a"),
+		"b/cm.yaml": values("of-b", "B: \"${A}\""),
+		"c/cm.yaml": values("of-c", "FROM_B: \"${B}\""),
+		"d/cm.yaml": values("of-d", "D: \"${FROM_B}\""),
+	})
+	way := map[string][]string{
+		"a": {"a/kustomization.yaml", "Kustomization prod/flux-system/a"},
+		"b": {"Kustomization prod/flux-system/a", "ConfigMap flux-system/of-a", "Kustomization prod/flux-system/b"},
+		"c": {"Kustomization prod/flux-system/a", "Kustomization prod/flux-system/b", "ConfigMap flux-system/of-b", "Kustomization prod/flux-system/c"},
+		"d": {"Kustomization prod/flux-system/a", "Kustomization prod/flux-system/b", "Kustomization prod/flux-system/c", "ConfigMap flux-system/of-c", "Kustomization prod/flux-system/d"},
+	}
+	// Whichever of the ring is looked at first, the names being those of a, b and c in
+	// any order.
+	for _, order := range []string{"abc", "bca", "cab", "cba"} {
+		t.Run(order, func(t *testing.T) {
+			to := strings.NewReplacer("name: a,", "name: "+order[:1]+",", "name: b,", "name: "+order[1:2]+",", "name: c,", "name: "+order[2:]+",")
+			f := ring.with(files{"clusters/prod/ring.yaml": to.Replace(ring["clusters/prod/ring.yaml"])})
+			r := impactOf(t, f, files{"a/patch.yaml": values("of-a", "A: blue")})
+			wantAffected(t, r, "a changed", "b changed", "c changed", "d changed")
+			for name, steps := range way {
+				to := strings.NewReplacer("flux-system/a", "flux-system/"+order[:1], "flux-system/b", "flux-system/"+order[1:2], "flux-system/c", "flux-system/"+order[2:])
+				var want []string
+				for _, s := range steps {
+					want = append(want, to.Replace(s))
+				}
+				if i := strings.Index("abc", name); i >= 0 {
+					name = order[i : i+1]
+				}
+				a := affectedOf(t, r, name)
+				wantReason(t, a, "a/patch.yaml", want...)
+				if len(a.Reasons) != 1 {
+					t.Errorf("%s has more reasons than the patch: %q", name, a.Reasons)
+				}
+			}
+			if len(r.UnmappedFiles) > 0 {
+				t.Errorf("unmapped %v", r.UnmappedFiles)
+			}
+		})
+	}
+}
+
+// What changes beside a cause is none of its effects.
+func TestImpactReasonsAreCauses(t *testing.T) {
+	values := func(name, text string) string {
+		return "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: " + name + ", namespace: flux-system}\ndata: {" + text + "}\n"
+	}
+	f := app.with(files{"clusters/prod/app.yaml": ks("app", "./app", "postBuild: {substituteFrom: [{kind: ConfigMap, name: one}, {kind: ConfigMap, name: two}]}"),
+		"app/cm.yaml": cm("app", "a: ${A}"), "clusters/prod/one.yaml": values("one", "A: b"), "clusters/prod/two.yaml": values("two", "B: b")})
+	r := impactOf(t, f, files{"clusters/prod/one.yaml": values("one", "A: c"), "clusters/prod/two.yaml": "# why\n" + values("two", "B: b")})
+	wantAffected(t, r, "app changed", "flux-system changed")
+	a := affectedOf(t, r, "app")
+	wantReason(t, a, "clusters/prod/one.yaml", "ConfigMap flux-system/one", "Kustomization prod/flux-system/app")
+	if len(a.Reasons) != 1 {
+		t.Errorf("reasons %q", a.Reasons)
+	}
+	t.Run("more than are listed", func(t *testing.T) {
+		change := files{}
+		for i := range 30 {
+			change[fmt.Sprintf("app/%d.yaml", i)] = cm(fmt.Sprint("n", i), "a: b")
+		}
+		r := impactOf(t, app, change)
+		if n := len(affectedOf(t, r, "app").Reasons); n != 20 || len(r.UnmappedFiles) > 0 {
+			t.Errorf("%d reasons, unmapped %v", n, r.UnmappedFiles)
+		}
+	})
+}
+
 // A question after a question gives the same answer from the cache.
 func TestImpactTwice(t *testing.T) {
 	dir := repository(t, app)
@@ -380,6 +460,36 @@ func TestImpactTwice(t *testing.T) {
 			if got := ask(); got != want[i] {
 				t.Errorf("step %d: %s, want %s", i, got, want[i])
 			}
+		}
+	}
+}
+
+// BenchmarkImpactOfManyFiles is a change of many files, most of which nothing reads,
+// in a repository of many Kustomizations.
+func BenchmarkImpactOfManyFiles(b *testing.B) {
+	base, change := prod(), files{}
+	for i := range 200 {
+		name := fmt.Sprintf("app-%d", i)
+		base["clusters/prod/"+name+".yaml"] = ks(name, "./"+name)
+		base[name+"/cm.yaml"] = cm(name, "a: b")
+		if i%2 == 0 {
+			change[name+"/more.yaml"] = cm(name+"-more", "a: b")
+		}
+	}
+	for i := range 3000 {
+		change[fmt.Sprintf("stray/%d/cm.yaml", i)] = cm("stray", "a: b")
+	}
+	dir := repository(b, base)
+	put(b, dir, change)
+	commit(b, dir, "change")
+	e := newEngine(b, gitops.Options{})
+	for b.Loop() {
+		r, err := e.ComputeImpact(b.Context(), gitops.Repo{Path: dir, Ref: "change"}, "main")
+		if err != nil {
+			b.Fatal(err)
+		}
+		if len(r.DirectlyAffected) != 100 || len(r.UnmappedFiles) != 3000 {
+			b.Fatalf("%d affected, %d unmapped", len(r.DirectlyAffected), len(r.UnmappedFiles))
 		}
 	}
 }

@@ -166,6 +166,29 @@ func TestRootsOfBootstrap(t *testing.T) {
 		wantAffected(t, r, "app changed", "flux-system changed")
 		wantReason(t, affectedOf(t, r, "app"), "clusters/prod/flux-system/patch.yaml", "Kustomization prod/flux-system/app")
 	})
+	// Whatever field comes in with the root's own patch, the root is rendered with it.
+	for _, tc := range []struct{ name, field, want string }{
+		{"labels", "commonMetadata: {labels: {team: sea}}", `"metadata":{"labels":{"team":"sea"},"name":"own"`},
+		{"annotations", "commonMetadata: {annotations: {team: sea}}", `"metadata":{"annotations":{"team":"sea"},"name":"own"`},
+		{"patches", `patches: [{patch: '[{"op": "add", "path": "/data/b", "value": "patched"}]', target: {kind: ConfigMap}}]`, `"data":{"a":"${R}","b":"patched"}`},
+		{"components", "components: [../../components/c]", `"name":"of-the-component"`},
+		{"values", "postBuild: {substitute: {R: north}}", `"data":{"a":"north"}`},
+		{"always", "postBuild: {substituteStrategy: Always}", `"data":{"a":null}`},
+		{"images", "images: [{name: x, newTag: v2}]", `"image":"x:v2"`},
+		{"prefix", "namePrefix: my-", `"name":"my-own"`},
+		{"suffix", "nameSuffix: -mine", `"name":"own-mine"`},
+		{"namespace", "targetNamespace: elsewhere", `"name":"own","namespace":"elsewhere"`},
+	} {
+		t.Run("a root that patches itself: "+tc.name, func(t *testing.T) {
+			g := graphOf(t, prod(files{"clusters/prod/own.yaml": docs(cm("own", "a: ${R}"), "apiVersion: v1\nkind: Pod\nmetadata: {name: pod, namespace: default}\nspec: {containers: [{name: c, image: x}]}\n"),
+				"components/c/kustomization.yaml":              "apiVersion: kustomize.config.k8s.io/v1alpha1\nkind: Component\nresources: [cm.yaml]\n",
+				"components/c/cm.yaml":                         cm("of-the-component", "a: b"),
+				"clusters/prod/kustomization.yaml":             kfile(resources("flux-system", "own.yaml")),
+				"clusters/prod/flux-system/kustomization.yaml": kfile(resources("gotk-sync.yaml"), "patches: [{path: patch.yaml, target: {kind: Kustomization}}]"),
+				"clusters/prod/flux-system/patch.yaml":         "apiVersion: kustomize.toolkit.fluxcd.io/v1\nkind: Kustomization\nmetadata: {name: flux-system, namespace: flux-system}\nspec:\n  " + tc.field + "\n"}))
+			wantRendered(t, g, "flux-system", tc.want)
+		})
+	}
 	t.Run("the source's file is not committed", func(t *testing.T) {
 		g := graphOf(t, files{"clusters/prod/flux-system/sync.yaml": ks("flux-system", "clusters/prod"), "clusters/prod/app.yaml": ks("app", "./app"), "app/cm.yaml": cm("a", "b: c")})
 		wantState(t, g, "app", gitops.StateRendered)

@@ -73,6 +73,9 @@ const (
 	NotValidated       Reason = "NotValidated"
 	SuspendedInGraph   Reason = "Suspended"
 	DependencyDeclined Reason = "DependencyDeclined"
+	// The next two are the cluster's, found when a plan is pinned.
+	NotInCluster  Reason = "NotInCluster"
+	SourceMissing Reason = "SourceMissing"
 )
 
 // Declined is a wanted Kustomization that is not planned.
