@@ -9,6 +9,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/hecate-mcp/hecate-mcp/internal/ops"
 	"github.com/hecate-mcp/hecate-mcp/internal/tools"
 )
 
@@ -43,6 +44,9 @@ func (a *app) callCommand() *cobra.Command {
 				tool, err := tools.Find(args[0])
 				if err != nil {
 					return tools.Failed(err)
+				}
+				if tool.Writes {
+					return tools.Failed(onTerminal(tool.Name))
 				}
 				arguments, err := toolArguments(tool, raw, pairs)
 				if err != nil {
@@ -83,6 +87,16 @@ func (a *app) callCommand() *cobra.Command {
 	f.StringVar(&raw, "args", "", "all arguments as a JSON object; --arg adds to it")
 	f.StringVarP(&output, "output", "o", "text", "text or json")
 	return cmd
+}
+
+// onTerminal refuses a tool that writes: call asks nobody. It names the command
+// that does.
+func onTerminal(tool string) error {
+	e := &tools.Error{Code: tools.Refused, Reason: "WritesDisabled", Message: tool + " writes, which call never does: it has nobody to ask"}
+	if command := map[string]string{"promote_bundle": "promote GATE", "abort_passage": "abort PASSAGE", "poll_beacon": "poll BEACON"}[tool]; command != "" {
+		e.HumanSteps = []ops.HumanStep{{Command: "hecate-mcp " + command, Why: "shows the plan and asks"}}
+	}
+	return e
 }
 
 func (a *app) print(name string, answer tools.Answer, output string) error {

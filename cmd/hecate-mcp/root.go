@@ -22,7 +22,7 @@ import (
 )
 
 // Exit codes: 0 answered, 1 usage, 2 could not tell (cluster, timeout), 3 not
-// found or ambiguous, 4 a verdict is fail, 5 refused.
+// found or ambiguous, 4 a verdict is fail, 5 refused, 6 a crossing failed.
 const (
 	exitOK      = 0
 	exitUsage   = 1
@@ -143,7 +143,7 @@ in the shell: hecate-mcp call explain_gate --demo --arg gate=production`,
 	f.StringVar(&a.logLevel, "log-level", "info", "debug, info, warn or error; logs go to stderr")
 	a.repos.add(f)
 	addServeFlags(root, serve)
-	root.AddCommand(serve, a.callCommand(), a.toolsCommand(), a.schemaCommand(), a.versionCommand(), a.worker())
+	root.AddCommand(serve, a.callCommand(), a.toolsCommand(), a.schemaCommand(), a.versionCommand(), a.worker(), a.promoteCommand(), a.approveCommand(), a.abortCommand(), a.pollCommand(), a.confirmCommand())
 	return root
 }
 

@@ -4,10 +4,12 @@ import (
 	"fmt"
 	"os"
 	"slices"
+	"time"
 
 	"github.com/spf13/cobra"
 	"k8s.io/klog/v2"
 
+	"github.com/hecate-mcp/hecate-mcp/internal/cluster"
 	"github.com/hecate-mcp/hecate-mcp/internal/server"
 	"github.com/hecate-mcp/hecate-mcp/internal/tools"
 )
@@ -20,13 +22,18 @@ func (a *app) serveCommand() *cobra.Command {
 	}
 	transport := cmd.Flags().String("transport", "stdio", "stdio or http")
 	listen := cmd.Flags().String("listen", "127.0.0.1:8137", "loopback address for --transport http")
+	var w writeFlags
+	cmd.Flags().BoolVar(&w.allow, "allow-writes", false, "add the tools that write; each write needs a person's confirmation")
+	w.add(cmd.Flags())
+	cmd.Flags().DurationVar(&w.ttl, "confirm-ttl", 5*time.Minute, "how long a plan waits for a person")
+	cmd.Flags().DurationVar(&w.timeout, "confirm-timeout", 2*time.Minute, "how long a question to the client may stay unanswered before it waits for a terminal")
 	toolsets := cmd.Flags().StringSlice("toolsets", nil, "toolsets to offer (default: all)")
 	cmd.RunE = func(cmd *cobra.Command, _ []string) error {
 		log, err := a.logger()
 		if err != nil {
 			return err
 		}
-		selected, err := tools.Select(*toolsets)
+		selected, err := tools.Select(*toolsets, w.allow)
 		if err != nil {
 			return err
 		}
@@ -49,7 +56,7 @@ func (a *app) serveCommand() *cobra.Command {
 		}
 		if len(env.Repositories) == 0 {
 			// Without a repository its tools would only cost the model's attention.
-			selected = slices.DeleteFunc(selected, func(t tools.Tool) bool { return t.Toolset == tools.GitOps })
+			selected = slices.DeleteFunc(selected, func(t tools.Tool) bool { return t.Toolset == tools.GitOps && !t.Writes })
 		}
 		if env.NoSource != nil {
 			log.Warn("no cluster: the tools of promotions answer with this", "error", env.NoSource.Error())
@@ -58,6 +65,21 @@ func (a *app) serveCommand() *cobra.Command {
 			for _, w := range env.Source.Warnings {
 				log.Warn(w)
 			}
+		}
+		if err := w.check(); err != nil {
+			return err
+		}
+		if w.allow {
+			if env.Source != nil && env.Source.Mode == cluster.ModeSnapshot {
+				return &cluster.UsageError{Message: "--allow-writes: a snapshot can't be written to"}
+			}
+			writes, err := w.open(log)
+			if err != nil {
+				return err
+			}
+			defer writes.Desk.Close()
+			defer writes.Log.Close()
+			env.Writes = writes
 		}
 		s := tools.NewServer(env, selected, version(), log)
 		if *transport == "stdio" {

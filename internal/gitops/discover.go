@@ -367,7 +367,10 @@ func (d *discovery) render(ctx context.Context, n *node) error {
 	for _, m := range f.manifests {
 		size += 512 + 6*len(m.json)
 	}
-	d.e.cache.put(key, f, size)
+	// A failure without a place may be one whose place could not be told in time.
+	if f.failure == nil || f.failure.File != "" {
+		d.e.cache.put(key, f, size)
+	}
 	n.manifests, n.failure, n.unset = f.manifests, f.failure, f.unset
 	return nil
 }

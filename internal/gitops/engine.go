@@ -78,6 +78,11 @@ type artifactView struct {
 	once sync.Once
 	list []string
 	dirs map[string]string // folder → digest of its entries' names
+
+	// untold are builds whose origins could not be told in time: they are not asked
+	// for again while this question lasts.
+	mu     sync.Mutex
+	untold map[*provenance]bool
 }
 
 func (a *artifactView) files() []string { a.index(); return a.list }
@@ -213,8 +218,9 @@ func (e *Engine) build(ctx context.Context, a *artifactView, obj map[string]any,
 		b.size += 512 + 2*len(o.JSON)
 	}
 	b.id = digest(state...)
-	// A timeout says more about the machine than about the files.
-	if r.Err == nil || r.Err.Code != render.Timeout {
+	// A timeout says more about the machine than about the files; a result that
+	// looked at none (the builder's own failure) would fit any.
+	if len(r.Reads) > 0 && (r.Err == nil || r.Err.Code != render.Timeout) {
 		variants = append([]*built{b}, variants...)
 		if len(variants) > maxVariants {
 			variants = variants[:maxVariants]

@@ -176,7 +176,7 @@ func (e *Engine) ignoredKeys(a *artifactView, file string) []render.Ignored {
 		return v.([]render.Ignored)
 	}
 	data, err := readBounded(filepath.Join(a.art.Dir, filepath.FromSlash(file)), maxRawFile)
-	if err != nil {
+	if err != nil || data == nil {
 		return nil // the build has read it; what changed since is not this answer's
 	}
 	out := render.IgnoredKeys(data)

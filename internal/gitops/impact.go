@@ -147,9 +147,20 @@ func (e *Engine) GetChangedFiles(ctx context.Context, repo Repo, base string) ([
 // output differs between the merge base and the head, exactly, and for each the
 // way from the changed file to it. The configuration file is read from the base.
 func (e *Engine) ComputeImpact(ctx context.Context, repo Repo, base string) (*ImpactResult, error) {
+	var out *ImpactResult
+	err := e.compared(ctx, repo, base, func(r *ImpactResult, _ *discovery) error {
+		out = r
+		return nil
+	})
+	return out, err
+}
+
+// compared hands a change's impact to use, with the discovery of its head, whose
+// tree stays until use returns.
+func (e *Engine) compared(ctx context.Context, repo Repo, base string, use func(r *ImpactResult, head *discovery) error) error {
 	files, mergeBase, err := e.GetChangedFiles(ctx, repo, base)
 	if err != nil {
-		return nil, err
+		return err
 	}
 	before, err := e.open(ctx, Repo{Path: repo.Path, Ref: mergeBase, Config: repo.Config}, nil)
 	if err != nil {
@@ -158,23 +169,23 @@ func (e *Engine) ComputeImpact(ctx context.Context, repo Repo, base string) (*Im
 			// The change may be the very one that mends it.
 			coded.Message = "at the base, whose configuration judges the change: " + coded.Message
 		}
-		return nil, err
+		return err
 	}
 	defer before.tree.Release()
 	after, err := e.open(ctx, repo, before)
 	if err != nil {
-		return nil, err
+		return err
 	}
 	defer after.tree.Release()
 	bd, bg, err := e.discovered(ctx, before)
 	if err != nil {
-		return nil, err
+		return err
 	}
 	hd, hg, err := e.discovered(ctx, after)
 	if err != nil {
-		return nil, err
+		return err
 	}
-	return newComparison(&side{d: bd, g: bg}, &side{d: hd, g: hg}, files).result(mergeBase, after.tree.Commit), nil
+	return use(newComparison(&side{d: bd, g: bg}, &side{d: hd, g: hg}, files).result(mergeBase, after.tree.Commit), hd)
 }
 
 // side is one side of a change.

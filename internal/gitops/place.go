@@ -27,8 +27,8 @@ func (e *Engine) parsed(a *artifactView, file string) (*locate.File, []byte) {
 		return en.file, en.data
 	}
 	data, err := readBounded(filepath.Join(a.art.Dir, filepath.FromSlash(file)), maxRawFile)
-	if err != nil {
-		return nil, nil
+	if err != nil || data == nil {
+		return nil, nil // it can't be read now: that is not its content
 	}
 	// What does not parse has no documents; the render says what is wrong.
 	f, _ := locate.Parse(data)

@@ -7,29 +7,40 @@ import (
 )
 
 // PlanReconcile says what would be reconciled in one cluster for a change: its
-// reconcile set in waves, with what is declined and why. It fails closed: what did
-// not validate, or could not be looked into, is not planned. It asks no cluster;
-// reconcile.Executor works the plan off.
+// reconcile set in waves, with what is declined and why, and the commit that it
+// was computed from ("" for a working tree). It fails closed: what did not
+// validate, or could not be looked into, is not planned. It asks no cluster;
+// reconcile.Executor works the plan off. The cluster can be left out where the
+// repository has one.
 //
 // Errors are those of ComputeImpact and ValidateManifests, and InvalidArgument for
 // a cluster that the repository does not have.
-func (e *Engine) PlanReconcile(ctx context.Context, repo Repo, base, cluster string, o ValidateOptions) (reconcile.Plan, error) {
-	impact, err := e.ComputeImpact(ctx, repo, base)
+func (e *Engine) PlanReconcile(ctx context.Context, repo Repo, base, cluster string, o ValidateOptions) (plan reconcile.Plan, commit string, err error) {
+	set, err := e.schemaSet(o.KubernetesVersion)
 	if err != nil {
-		return reconcile.Plan{}, err
+		return plan, "", err
 	}
-	if !impact.HasCluster(cluster) {
+	err = e.compared(ctx, repo, base, func(r *ImpactResult, head *discovery) error {
 		var names []string
-		for _, c := range impact.Graph.Clusters {
+		for _, c := range r.Graph.Clusters {
 			names = append(names, c.Name)
 		}
-		return reconcile.Plan{}, &Error{Code: ErrInvalidArgument, Message: "the repository has no such cluster", Valid: names}
-	}
-	v, err := e.ValidateManifests(ctx, repo, o)
-	if err != nil {
-		return reconcile.Plan{}, err
-	}
-	return planOf(v, cluster, impact.ReconcileSet), nil
+		switch {
+		case cluster == "" && len(names) == 1:
+			cluster = names[0]
+		case cluster == "":
+			return &Error{Code: ErrInvalidArgument, Message: "the repository has several clusters: name one", Valid: names}
+		case !r.HasCluster(cluster):
+			return &Error{Code: ErrInvalidArgument, Message: "the repository has no such cluster", Valid: names}
+		}
+		v, err := e.validate(ctx, head, r.Graph, set, o)
+		if err != nil {
+			return err
+		}
+		plan, commit = planOf(v, cluster, r.ReconcileSet), r.Head
+		return nil
+	})
+	return plan, commit, err
 }
 
 // planOf joins the graph and the verdicts of one cluster.

@@ -23,9 +23,15 @@ func TestPlanReconcile(t *testing.T) {
 	}
 	t.Cleanup(func() { _ = engine.Close() })
 	repo := gitops.Repo{Path: dir, Ref: examples.Branch}
-	plan, err := engine.PlanReconcile(t.Context(), repo, "", "shop", gitops.ValidateOptions{})
+	plan, commit, err := engine.PlanReconcile(t.Context(), repo, "", "shop", gitops.ValidateOptions{})
 	if err != nil {
 		t.Fatal(err)
+	}
+	if len(commit) != 40 {
+		t.Errorf("commit %q", commit)
+	}
+	if one, _, err := engine.PlanReconcile(t.Context(), repo, "", "", gitops.ValidateOptions{}); err != nil || len(one.Waves) != len(plan.Waves) {
+		t.Errorf("without the name of the only cluster: %v %v", one, err)
 	}
 	var got []string
 	for i, wave := range plan.Waves {
@@ -40,7 +46,7 @@ func TestPlanReconcile(t *testing.T) {
 	if strings.Join(got, "; ") != strings.Join(want, "; ") {
 		t.Errorf("got %q\nwant %q", got, want)
 	}
-	if _, err := engine.PlanReconcile(t.Context(), repo, "", "other", gitops.ValidateOptions{}); err == nil || !strings.Contains(err.Error(), "no such cluster") {
+	if _, _, err := engine.PlanReconcile(t.Context(), repo, "", "other", gitops.ValidateOptions{}); err == nil || !strings.Contains(err.Error(), "no such cluster") {
 		t.Errorf("another cluster: %v", err)
 	}
 }

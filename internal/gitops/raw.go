@@ -54,7 +54,10 @@ func (e *Engine) scan(ctx context.Context, a *artifactView) ([]document, error) 
 		if v, ok := e.cache.get(key); ok {
 			docs = v.([]document)
 		} else {
-			docs = parseRaw(filepath.Join(a.art.Dir, filepath.FromSlash(f)))
+			var err error
+			if docs, err = parseRaw(filepath.Join(a.art.Dir, filepath.FromSlash(f))); err != nil {
+				return nil, fmt.Errorf("%s can't be read: %w", f, err)
+			}
 			e.cache.put(key, docs, rawSize(docs))
 		}
 		for _, d := range docs {
@@ -85,28 +88,31 @@ func isManifest(file string) bool {
 }
 
 // parseRaw reads one file. Reading stops at the first malformed document.
-func parseRaw(file string) []document {
+func parseRaw(file string) ([]document, error) {
 	info, err := os.Stat(file)
-	if err != nil || info.Size() > maxRawFile {
-		return nil
+	if err != nil {
+		return nil, errors.Unwrap(err)
+	}
+	if info.Size() > maxRawFile {
+		return nil, nil
 	}
 	data, err := os.ReadFile(file)
 	if err != nil {
-		return nil
+		return nil, errors.Unwrap(err)
 	}
 	worth := false
 	for _, w := range rawWords {
 		worth = worth || bytes.Contains(data, w)
 	}
 	if !worth {
-		return nil
+		return nil, nil
 	}
 	var out []document
 	dec := yaml.NewDecoder(bytes.NewReader(data))
 	for {
 		var n yaml.Node
 		if err := safely(func() error { return dec.Decode(&n) }); err != nil {
-			return out // the end, or what the render that reads it will complain of
+			return out, nil // the end, or what the render that reads it will complain of
 		}
 		var v any
 		plainDates(&n)

@@ -277,25 +277,28 @@ func (c *comparison) through(k KustomizationKey, id Object, loose bool) cause {
 	var out cause
 	self := "Kustomization " + k.String()
 	before, after := c.base.renderings(k.Cluster, id), c.head.renderings(k.Cluster, id)
-	files, filesAfter := c.base.changedDocuments(c.changed, id), c.head.changedDocuments(c.changed, id)
+	docsBefore, docsAfter := c.base.changedDocuments(c.changed, id), c.head.changedDocuments(c.changed, id)
 	if !loose && slices.EqualFunc(before, after, func(x, y rendering) bool { return x.m == y.m || x.m.digest() == y.m.digest() }) &&
-		slices.EqualFunc(files, filesAfter, func(x, y document) bool { return reflect.DeepEqual(x.obj, y.obj) }) {
+		slices.EqualFunc(docsBefore, docsAfter, func(x, y document) bool { return reflect.DeepEqual(x.obj, y.obj) }) {
 		return out
 	}
-	for i, s := range c.sides() {
-		renderings, files := [][]rendering{before, after}[i], [][]document{files, filesAfter}[i]
-		for _, r := range renderings {
-			for _, x := range c.madeFrom(r.n, s.d.e.originOf(r.n.art, r.m)) {
+	for _, at := range []struct {
+		s          *side
+		renderings []rendering
+		docs       []document
+	}{{c.base, before, docsBefore}, {c.head, after, docsAfter}} {
+		for _, r := range at.renderings {
+			for _, x := range c.madeFrom(r.n, at.s.d.e.originOf(r.n.art, r.m)) {
 				out.direct = append(out.direct, Reason{x.repo, append(wayThrough(r.n, x.local), "Kustomization "+r.n.key.String(), id.String(), self)})
 			}
 			if len(out.direct) == 0 && r.n.key != k {
 				out.links = append(out.links, link{r.n.key, id.String()})
 			}
 		}
-		if len(renderings) > 0 {
+		if len(at.renderings) > 0 {
 			continue // what stands in a file counts where nothing renders it
 		}
-		for _, doc := range files {
+		for _, doc := range at.docs {
 			out.direct = append(out.direct, Reason{doc.File, []string{doc.File, id.String(), self}})
 		}
 	}

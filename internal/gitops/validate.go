@@ -202,6 +202,10 @@ func (v *validation) objects(ctx context.Context) error {
 					j.r = c.(*judged).result
 				} else {
 					j.r = v.set.Validate(gctx, stripped(j.m.object()), v.crds[j.n.key.Cluster])
+					// A rule that was cut off is no judgement.
+					if err := gctx.Err(); err != nil {
+						return err
+					}
 					v.e.cache.put(key, &judged{j.r}, 512+512*len(j.r.Violations))
 				}
 				if v.o.DryRun != nil {

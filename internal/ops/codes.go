@@ -118,6 +118,8 @@ const (
 	WarnActor          WarningKind = "ActorMustBeEmail"
 	WarnSource         WarningKind = "SourceWarning"
 	WarnEvidencePart   WarningKind = "EvidenceConcern"
+	WarnConcurrent     WarningKind = "ConcurrentPassages"
+	WarnRestart        WarningKind = "MayRestart"
 )
 
 // WarningKinds lists every WarningKind.
@@ -136,6 +138,8 @@ var WarningKinds = []Meaning[WarningKind]{
 	{WarnNotAsked, "the change gate was not asked, since asking can write to the trail"},
 	{WarnActor, "the change step records the actor as deployer, which must be a plain e-mail address"},
 	{WarnEvidencePart, "the evidence allows the crossing, but something in it deserves a look"},
+	{WarnConcurrent, "another Passage of the Gate was opened at the same instant, by something that does not ask as this does"},
+	{WarnRestart, "the Gate is automatic: the controller may start the same Bundle again"},
 	{WarnSource, "something about where the data came from"},
 }
 

@@ -81,6 +81,8 @@ type RefusedError struct {
 	Reason string
 	Detail string
 	Object *Object
+	// Refusals are all obstacles of a refused plan, the first is this one.
+	Refusals []Refusal
 }
 
 func (e *RefusedError) Error() string { return e.Reason + ": " + e.Detail }

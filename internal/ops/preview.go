@@ -18,24 +18,36 @@ import (
 // A Gate or Bundle that does not exist is a NotFoundError, a part of a name
 // that fits several Gates an AmbiguousError; refusals are part of the answer.
 func (o *Ops) Preview(ctx context.Context, q PreviewQuery) (*Preview, error) {
+	p, _, err := o.preview(ctx, q)
+	return p, err
+}
+
+// previewed is what a Preview was made from.
+type previewed struct {
+	view      *view
+	bundle    *v1alpha1.Bundle // nil when there is none
+	artifacts []ArtifactEvidence
+}
+
+func (o *Ops) preview(ctx context.Context, q PreviewQuery) (*Preview, *previewed, error) {
 	e, err := o.load(ctx, q.Namespace, unlabelledPassages)
 	if err != nil {
-		return nil, err
+		return nil, nil, err
 	}
 	g, err := e.findGate(q.Namespace, q.Gate)
 	if err != nil {
-		return nil, err
+		return nil, nil, err
 	}
 	if err := o.readPassages(ctx, e, []*v1alpha1.Gate{g}); err != nil {
-		return nil, err
+		return nil, nil, err
 	}
 	if err := o.lookup(ctx, e, []*v1alpha1.Gate{g}); err != nil {
-		return nil, err
+		return nil, nil, err
 	}
 	v := e.view(g)
 	b, err := v.proposed(q.Bundle)
 	if err != nil {
-		return nil, err
+		return nil, nil, err
 	}
 	p := &Preview{
 		Gate: g.Name, Namespace: g.Namespace, Bundle: q.Bundle,
@@ -57,7 +69,7 @@ func (o *Ops) Preview(ctx context.Context, q PreviewQuery) (*Preview, error) {
 	p.WhoMustAct = v.whoMustAct(b, p, asked.view.Artifacts)
 	p.Pin = v.pin(b, p, asked.view.Artifacts)
 	p.Summary = p.summarise(v)
-	return p, nil
+	return p, &previewed{v, b, asked.view.Artifacts}, nil
 }
 
 // proposed is the Bundle to promote: the named one, else the newest one not yet

@@ -1,11 +1,5 @@
 package ops
 
-import (
-	"crypto/sha256"
-	"encoding/hex"
-	"encoding/json"
-)
-
 // PreviewQuery asks what a promotion would do.
 type PreviewQuery struct {
 	Namespace string
@@ -170,11 +164,4 @@ type PinnedVerdict struct {
 }
 
 // Digest is the SHA-256 of the pin, in hex: equal pins have equal digests.
-func (p Pin) Digest() string {
-	raw, err := json.Marshal(p)
-	if err != nil {
-		panic("ops: a Pin holds strings, numbers and bools only: " + err.Error())
-	}
-	sum := sha256.Sum256(raw)
-	return hex.EncodeToString(sum[:])
-}
+func (p Pin) Digest() string { return digestOf(p) }

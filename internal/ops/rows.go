@@ -333,6 +333,30 @@ func (o *Ops) Detail(ctx context.Context, namespace, name string, detailed bool)
 	if err != nil {
 		return nil, err
 	}
+	return o.DetailOf(p, detailed), nil
+}
+
+// Progress says in a line how far the attempt is: "2/5 flux-wait: Running: …".
+func (d *PassageDetail) Progress() string {
+	for _, s := range d.Steps {
+		switch s.Phase {
+		case string(v1alpha1.StepSucceeded), string(v1alpha1.StepSkipped):
+			continue
+		}
+		if s.Tolerated {
+			continue
+		}
+		line := fmt.Sprintf("%d/%d %s: %s", s.Index+1, len(d.Steps), s.Uses, s.Phase)
+		if s.Message != "" {
+			line += ": " + clean(s.Message, 120)
+		}
+		return line
+	}
+	return d.Phase
+}
+
+// DetailOf is Detail of a Passage that was read already.
+func (o *Ops) DetailOf(p *v1alpha1.Passage, detailed bool) *PassageDetail {
 	d := &PassageDetail{PassageRow: o.passageRow(p), AbortAsked: p.Spec.Abort, Steps: []StepRow{}}
 	sank := -1
 	if p.Status != nil {
@@ -367,7 +391,7 @@ func (o *Ops) Detail(ctx context.Context, namespace, name string, detailed bool)
 		}
 		d.Steps = append(d.Steps, row)
 	}
-	return d, nil
+	return d
 }
 
 // maxBlob bounds a step's configuration or output in an answer, in bytes.

@@ -30,6 +30,8 @@ type Env struct {
 	// NoSource says why there is no cluster to read, nil when there is one: tools
 	// that need one answer with it.
 	NoSource error
+	// Writes is set on a server that may write.
+	Writes *Writes
 	// AllNamespaces makes every tool look in all namespaces unless told.
 	AllNamespaces bool
 	// Timeout bounds one call; 0 means DefaultTimeout.

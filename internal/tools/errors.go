@@ -6,8 +6,10 @@ import (
 	"errors"
 	"fmt"
 	"os/exec"
+	"time"
 
 	"github.com/hecate-mcp/hecate-mcp/internal/cluster"
+	"github.com/hecate-mcp/hecate-mcp/internal/confirm"
 	"github.com/hecate-mcp/hecate-mcp/internal/fides"
 	"github.com/hecate-mcp/hecate-mcp/internal/ops"
 )
@@ -26,10 +28,15 @@ const (
 	Unauthenticated  Code = "Unauthenticated"
 	KindNotInstalled Code = "KindNotInstalled"
 	Conflict         Code = "Conflict"
-	Unavailable      Code = "Unavailable"
-	Timeout          Code = "Timeout"
-	TooLarge         Code = "TooLarge"
-	Internal         Code = "Internal"
+	Drifted          Code = "Drifted"
+	// The three of a write that nobody confirmed.
+	ConfirmationRequired Code = "ConfirmationRequired"
+	ConfirmationDeclined Code = "ConfirmationDeclined"
+	ConfirmationExpired  Code = "ConfirmationExpired"
+	Unavailable          Code = "Unavailable"
+	Timeout              Code = "Timeout"
+	TooLarge             Code = "TooLarge"
+	Internal             Code = "Internal"
 )
 
 // Codes lists every Code.
@@ -42,6 +49,10 @@ var Codes = []ops.Meaning[Code]{
 	{Code: Unauthenticated, Meaning: "the credentials were not accepted"},
 	{Code: KindNotInstalled, Meaning: "the cluster does not have this kind: Hecate is not installed there"},
 	{Code: Conflict, Meaning: "somebody else changed the object at the same time"},
+	{Code: Drifted, Meaning: "what the confirmed plan rests on changed before it was carried out: differences; nothing was done"},
+	{Code: ConfirmationRequired, Meaning: "a person has to confirm the plan first; humanSteps says how, then the same call again"},
+	{Code: ConfirmationDeclined, Meaning: "a person did not agree; nothing was done"},
+	{Code: ConfirmationExpired, Meaning: "the confirmation does not count, reason says why; nothing was done"},
 	{Code: Unavailable, Meaning: "no usable answer came back; trying again may help"},
 	{Code: Timeout, Meaning: "no answer in time"},
 	{Code: TooLarge, Meaning: "more than what is allowed"},
@@ -51,16 +62,26 @@ var Codes = []ops.Meaning[Code]{
 // Error is the error contract: what went wrong, on which object, why, and what
 // is valid instead.
 type Error struct {
-	Code        Code            `json:"code"`
-	Reason      string          `json:"reason,omitempty"`
-	Message     string          `json:"message"`
-	Detail      string          `json:"detail,omitempty"`
-	Object      *ops.Object     `json:"object,omitempty"`
-	ValidValues []string        `json:"validValues,omitempty"`
-	Candidates  []ops.Object    `json:"candidates,omitempty"`
-	Retryable   bool            `json:"retryable"`
-	NextSteps   []ops.NextStep  `json:"nextSteps,omitempty"`
-	HumanSteps  []ops.HumanStep `json:"humanSteps,omitempty"`
+	Code        Code         `json:"code"`
+	Reason      string       `json:"reason,omitempty"`
+	Message     string       `json:"message"`
+	Detail      string       `json:"detail,omitempty"`
+	Object      *ops.Object  `json:"object,omitempty"`
+	ValidValues []string     `json:"validValues,omitempty"`
+	Candidates  []ops.Object `json:"candidates,omitempty"`
+	// Refusals are all of a refused plan, Differences what drifted.
+	Refusals     []ops.Refusal    `json:"refusals,omitempty"`
+	Differences  []ops.Difference `json:"differences,omitempty"`
+	Confirmation *Confirmation    `json:"confirmation,omitempty"`
+	Retryable    bool             `json:"retryable"`
+	NextSteps    []ops.NextStep   `json:"nextSteps,omitempty"`
+	HumanSteps   []ops.HumanStep  `json:"humanSteps,omitempty"`
+}
+
+// Confirmation is what waits for a person. It is no key to anything.
+type Confirmation struct {
+	Title     string     `json:"title"`
+	ExpiresAt *time.Time `json:"expiresAt,omitempty"`
 }
 
 func (e *Error) Error() string { return fmt.Sprintf("%s: %s", e.Code, e.Message) }
@@ -78,6 +99,12 @@ func toError(err error) *Error {
 	var cursor *ops.CursorError
 	var evidence *fides.Error
 	var usage *cluster.UsageError
+	var argument *ops.InvalidError
+	var drifted *ops.DriftedError
+	var required *confirm.Required
+	var declined *confirm.Declined
+	var expired *confirm.Expired
+	var folder *confirm.FolderError
 	switch {
 	case errors.As(err, &coded):
 		return coded
@@ -99,7 +126,25 @@ func toError(err error) *Error {
 		}
 		return e
 	case errors.As(err, &refused):
-		return &Error{Code: Refused, Reason: refused.Reason, Message: refused.Detail, Object: refused.Object}
+		return &Error{Code: Refused, Reason: refused.Reason, Message: refused.Detail, Object: refused.Object, Refusals: refused.Refusals}
+	case errors.As(err, &argument):
+		return invalid("%s", argument.Message)
+	case errors.As(err, &drifted):
+		return &Error{Code: Drifted, Message: drifted.Error(), Object: drifted.Object, Differences: drifted.Differences}
+	case errors.As(err, &required):
+		e := &Error{Code: ConfirmationRequired, Reason: string(required.Reason), Message: required.Error(), Confirmation: &Confirmation{Title: required.Title}}
+		if required.Command != "" {
+			at := required.ExpiresAt.UTC()
+			e.Confirmation.ExpiresAt = &at
+			e.HumanSteps = []ops.HumanStep{{Command: required.Command, Why: "shows the plan and asks for the name to be typed; then make the same call again"}}
+		}
+		return e
+	case errors.As(err, &declined):
+		return &Error{Code: ConfirmationDeclined, Reason: string(declined.Reason), Message: declined.Error()}
+	case errors.As(err, &expired):
+		return &Error{Code: ConfirmationExpired, Reason: string(expired.Reason), Message: expired.Error()}
+	case errors.As(err, &folder):
+		return &Error{Code: Refused, Reason: "ConfirmationFolder", Message: folder.Error()}
 	case errors.As(err, &cursor):
 		return invalid("cursor: %s", cursor.Message)
 	case errors.As(err, &evidence):
@@ -154,7 +199,7 @@ func (e *Error) ExitCode() int {
 		return 1
 	case NotFound, Ambiguous:
 		return 3
-	case Refused:
+	case Refused, Drifted, ConfirmationRequired, ConfirmationDeclined, ConfirmationExpired:
 		return 5
 	default:
 		return 2

@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"log/slog"
+	"slices"
 	"time"
 
 	"github.com/mark3labs/mcp-go/mcp"
@@ -15,6 +16,11 @@ import (
 // a process only to ask what there is.
 func NewServer(env *Env, tools []Tool, version string, log *slog.Logger) *mcpserver.MCPServer {
 	complete := completer{env}
+	hidden := map[string]bool{}
+	hooks := &mcpserver.Hooks{}
+	hooks.AddAfterListTools(func(_ context.Context, _ any, _ *mcp.ListToolsRequest, result *mcp.ListToolsResult) {
+		result.Tools = slices.DeleteFunc(result.Tools, func(t mcp.Tool) bool { return hidden[t.Name] })
+	})
 	s := mcpserver.NewMCPServer("hecate-mcp", version,
 		mcpserver.WithTitle("Hecate promotions"),
 		mcpserver.WithDescription("Why Gates are stuck, what happened, what would cross: promotions for Flux CD."),
@@ -23,11 +29,21 @@ func NewServer(env *Env, tools []Tool, version string, log *slog.Logger) *mcpser
 		mcpserver.WithPromptCapabilities(false),
 		mcpserver.WithResourceCapabilities(false, false),
 		mcpserver.WithCompletions(),
+		mcpserver.WithHooks(hooks),
 		mcpserver.WithPromptCompletionProvider(complete),
 		mcpserver.WithResourceCompletionProvider(complete),
 	)
 	for _, t := range tools {
 		s.AddTool(t.definition(), t.handler(env, log))
+	}
+	if env.Writes == nil {
+		// Not listed, but a model that asks anyway learns why it may not.
+		for _, t := range All() {
+			if t.Writes {
+				hidden[t.Name] = true
+				s.AddTool(t.definition(), t.handler(env, log))
+			}
+		}
 	}
 	addPrompts(s)
 	addResources(s, env)
@@ -63,14 +79,20 @@ func (t Tool) handler(env *Env, log *slog.Logger) mcpserver.ToolHandlerFunc {
 		if err != nil {
 			a = failed(invalid("the arguments could not be read: %v", err))
 		} else {
-			a = t.Call(ctx, env, args)
+			a = t.Call(withRequest(ctx, request{mcp: req}), env, args)
 		}
 		code := "ok"
+		if a.Question != nil {
+			code = "question"
+		}
 		if a.Err != nil {
 			code = string(a.Err.Code)
 		}
 		log.LogAttrs(ctx, slog.LevelInfo, "tool call", slog.String("tool", t.Name), slog.Duration("duration", time.Since(start)),
 			slog.String("code", code), slog.Int("bytesIn", len(args)), slog.Int("bytesOut", len(a.JSON)))
+		if a.Question != nil {
+			return a.Question, nil
+		}
 		result := &mcp.CallToolResult{Content: []mcp.Content{mcp.NewTextContent(string(a.JSON))}, IsError: a.Err != nil}
 		if a.Err == nil {
 			result.StructuredContent = a.JSON

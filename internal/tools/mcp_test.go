@@ -175,13 +175,17 @@ func TestErrorOnTheWire(t *testing.T) {
 
 func TestToolsetsHide(t *testing.T) {
 	for _, names := range [][]string{nil, {"all"}, {Promotion, GitOps}, {Promotion, "all"}} {
-		got, err := Select(names)
+		got, err := Select(names, true)
 		if err != nil || len(got) != len(All()) {
 			t.Errorf("%q selects %d tools (%v)", names, len(got), err)
 		}
+		got, err = Select(names, false)
+		if err != nil || len(got) != len(All())-4 || slices.ContainsFunc(got, func(t Tool) bool { return t.Writes }) {
+			t.Errorf("%q selects %d tools that only read (%v)", names, len(got), err)
+		}
 	}
 	var coded *Error
-	if _, err := Select([]string{Promotion, "nothing"}); !errors.As(err, &coded) || coded.Code != InvalidArgument || !slices.Contains(coded.ValidValues, Promotion) {
+	if _, err := Select([]string{Promotion, "nothing"}, false); !errors.As(err, &coded) || coded.Code != InvalidArgument || !slices.Contains(coded.ValidValues, Promotion) {
 		t.Errorf("an unknown toolset: %v", err)
 	}
 	for _, tool := range All() {

@@ -23,13 +23,14 @@ var Toolsets = []struct{ Name, About string }{
 // All lists every tool by name.
 func All() []Tool {
 	all := []Tool{explainGate, listGates, listBundles, listBeacons, listPassages, getPassage, getEvidence, getAuditTrail, previewPromotion,
-		getFluxGraph, computeImpact, validateManifests}
+		getFluxGraph, computeImpact, validateManifests, promoteBundle, abortPassage, pollBeacon, reconcileFlux}
 	slices.SortFunc(all, func(a, b Tool) int { return cmp.Compare(a.Name, b.Name) })
 	return all
 }
 
 // Select picks the tools of the named toolsets; none or "all" means every one.
-func Select(toolsets []string) ([]Tool, error) {
+// Those that write are among them only when that is allowed.
+func Select(toolsets []string, allowWrites bool) ([]Tool, error) {
 	known := map[string]bool{}
 	var valid []string
 	for _, t := range Toolsets {
@@ -39,7 +40,8 @@ func Select(toolsets []string) ([]Tool, error) {
 	want := map[string]bool{}
 	for _, name := range toolsets {
 		if name == "all" {
-			return All(), nil
+			want = map[string]bool{}
+			break
 		}
 		if !known[name] {
 			e := invalid("unknown toolset %s; valid are: all, %s", quote(name), joined(valid))
@@ -48,10 +50,9 @@ func Select(toolsets []string) ([]Tool, error) {
 		}
 		want[name] = true
 	}
-	if len(want) == 0 {
-		return All(), nil
-	}
-	return slices.DeleteFunc(All(), func(t Tool) bool { return !want[t.Toolset] }), nil
+	return slices.DeleteFunc(All(), func(t Tool) bool {
+		return len(want) > 0 && !want[t.Toolset] || t.Writes && !allowWrites
+	}), nil
 }
 
 func joined(names []string) string {

@@ -4,11 +4,15 @@ import (
 	"bytes"
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"runtime/debug"
 	"slices"
 
+	"github.com/mark3labs/mcp-go/mcp"
 	"github.com/santhosh-tekuri/jsonschema/v6"
+
+	"github.com/hecate-mcp/hecate-mcp/internal/confirm"
 )
 
 // Hints are the four annotations of a tool; all are always given, since the
@@ -27,9 +31,11 @@ type About struct {
 	Description string
 	Toolset     string
 	Hints       Hints
+	// Writes marks a tool that only a server with --allow-writes has.
+	Writes bool
 }
 
-// Tool is one tool, self-describing. It knows no SDK.
+// Tool is one tool, self-describing.
 type Tool struct {
 	About
 	InputSchema json.RawMessage
@@ -73,6 +79,8 @@ type Answer struct {
 	Out  any
 	Err  *Error
 	JSON json.RawMessage
+	// Question asks a modern client's person; it is then all of the answer.
+	Question *mcp.CallToolResult
 }
 
 // Call validates the arguments (a JSON object; nil means none) and runs the
@@ -92,16 +100,28 @@ func (t Tool) Call(ctx context.Context, env *Env, args json.RawMessage) (a Answe
 	if err := t.validate(args); err != nil {
 		return failed(err)
 	}
+	if t.Writes && env.Writes == nil {
+		return failed(disabled(t.Name))
+	}
 	timeout := env.Timeout
 	if timeout == 0 {
 		timeout = DefaultTimeout
 	}
+	if t.Writes {
+		timeout = writeTimeout
+	}
 	ctx, cancel := context.WithTimeout(ctx, timeout)
 	defer cancel()
-	if t.Toolset != GitOps && env.NoSource != nil {
+	if (t.Toolset != GitOps || t.Writes) && env.NoSource != nil {
 		return failed(toError(env.NoSource))
 	}
-	out, err := t.call(ctx, env, args)
+	r := requestOf(ctx)
+	r.args = args
+	out, err := t.call(withRequest(ctx, r), env, args)
+	var question *confirm.InputRequired
+	if errors.As(err, &question) {
+		return Answer{Question: question.Result}
+	}
 	if err != nil {
 		if ctx.Err() != nil && t.Toolset == GitOps {
 			return failed(&Error{Code: Timeout, Retryable: true, Message: fmt.Sprintf("the repository was not done within %s; what was built so far is remembered: ask again", timeout)})

@@ -105,7 +105,7 @@ func connect(t testing.TB, c *client.Client) *session {
 		s.schemas[tool.Name] = outputSchema(t, tool)
 	}
 	// Without a repository, the tools of the repository side are not listed.
-	promotion, err := tools.Select([]string{tools.Promotion})
+	promotion, err := tools.Select([]string{tools.Promotion}, false)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -42,7 +42,7 @@ func TestEveryTool(t *testing.T) {
 	// The same instant for all: ages are part of the answers.
 	flags := []string{"--kubeconfig", c.Kubeconfig(t, cluster.Viewer, ns), "--now", time.Now().UTC().Format(time.RFC3339)}
 	overStdio, http := stdio(t, flags...), overHTTP(t, flags...)
-	promotion, err := tools.Select([]string{tools.Promotion})
+	promotion, err := tools.Select([]string{tools.Promotion}, false)
 	if err != nil {
 		t.Fatal(err)
 	}
