@@ -3,11 +3,11 @@ package gitops
 import (
 	"context"
 	"fmt"
+	"maps"
 	"os"
 	"path"
 	"path/filepath"
 	"slices"
-	"sort"
 	"strings"
 	"sync"
 
@@ -434,10 +434,7 @@ func (d *discovery) finish(ctx context.Context, n *node, b *built) *finished {
 			f.manifests = append(f.manifests, m)
 		}
 	}
-	for name := range unset {
-		f.unset = append(f.unset, name)
-	}
-	sort.Strings(f.unset)
+	f.unset = slices.Sorted(maps.Keys(unset))
 	return f
 }
 
@@ -609,21 +606,12 @@ func (d *discovery) stateOf(n *node) (State, string) {
 		}
 	}
 	if len(names) > 0 {
-		gaps = append(gaps, "values unknown here: "+strings.Join(bounded(sortedNames(names), 5), ", "))
+		gaps = append(gaps, "values unknown here: "+strings.Join(bounded(slices.Sorted(maps.Keys(names)), 5), ", "))
 	}
 	if len(gaps) > 0 {
 		return StatePartial, strings.Join(gaps, "; ")
 	}
 	return StateRendered, ""
-}
-
-func sortedNames(m map[string]bool) []string {
-	out := make([]string, 0, len(m))
-	for n := range m {
-		out = append(out, n)
-	}
-	sort.Strings(out)
-	return out
 }
 
 // bounded keeps the first n of a list and says how many more there are.

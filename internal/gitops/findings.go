@@ -3,6 +3,7 @@ package gitops
 import (
 	"cmp"
 	"fmt"
+	"maps"
 	"path"
 	"path/filepath"
 	"slices"
@@ -201,7 +202,7 @@ func (d *discovery) variableFindings(book *book, n *node, self *Object) {
 		book.add(Finding{Code: UnresolvedVariable, Severity: SeverityWarn, Source: SourceRender, Kustomizations: []KustomizationKey{n.key},
 			Object:  &Object{APIVersion: "v1", Kind: from.kind, Namespace: from.namespace, Name: from.name},
 			Message: fmt.Sprintf("%s is not in the repository; values that may come from it are not known here and not judged: give them with --vars", from),
-			Rule:    "variables: " + strings.Join(bounded(sortedNames(used), 8), ", "), File: p.File, Line: p.Line}, mergeByObject)
+			Rule:    "variables: " + strings.Join(bounded(slices.Sorted(maps.Keys(used)), 8), ", "), File: p.File, Line: p.Line}, mergeByObject)
 	}
 	if len(n.unset) > 0 {
 		p := d.ownField(n, "/spec/postBuild")

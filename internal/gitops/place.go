@@ -144,7 +144,7 @@ func lastKey(pointer string) string {
 	parts := strings.Split(pointer, "/")
 	for i := len(parts) - 1; i > 0; i-- {
 		if strings.Trim(parts[i], "0123456789") != "" {
-			return strings.NewReplacer("~1", "/", "~0", "~").Replace(parts[i])
+			return locate.Unescape(parts[i])
 		}
 	}
 	return ""

@@ -50,3 +50,19 @@ func TestPlanReconcile(t *testing.T) {
 		t.Errorf("another cluster: %v", err)
 	}
 }
+
+// TestPlanReconcileReadsTheBasesConfig: what is planned is what was judged, by the
+// configuration of the base.
+func TestPlanReconcileReadsTheBasesConfig(t *testing.T) {
+	root := func(path string) string { return "roots: [{cluster: prod, path: " + path + "}]\n" }
+	dir := repository(t, files{gitops.ConfigFile: root("one"), "one/cm.yaml": cm("one", "a: b"), "two/cm.yaml": cm("two", "a: b")})
+	put(t, dir, files{gitops.ConfigFile: root("two"), "one/cm.yaml": "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: one, namespace: default}\ndatum: {}\n"})
+	commit(t, dir, "change")
+	plan, _, err := newEngine(t, gitops.Options{}).PlanReconcile(t.Context(), gitops.Repo{Path: dir, Ref: "change"}, "main", "prod", gitops.ValidateOptions{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if len(plan.Waves) > 0 || len(plan.Declined) != 1 || plan.Declined[0].Code != "ValidationFailed" {
+		t.Errorf("waves %v, declined %v", plan.Waves, plan.Declined)
+	}
+}

@@ -2,6 +2,7 @@ package gitops
 
 import (
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 )
@@ -143,7 +144,7 @@ func (s *side) chartOf(file string) string {
 	for dir := range folders(file) {
 		look(dir)
 	}
-	return strings.Join(bounded(sortedNames(names), 3), ", ")
+	return strings.Join(bounded(slices.Sorted(maps.Keys(names)), 3), ", ")
 }
 
 // chartIn is the chart that an object of a Kustomization installs from a

@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"maps"
 	"os"
 	"path"
 	"path/filepath"
@@ -276,7 +277,7 @@ func (d *discovery) likelyURLs() map[string]bool {
 		vote(d.nodes[k].object)
 	}
 	best := ""
-	for _, u := range sortedCount(votes) {
+	for _, u := range slices.Sorted(maps.Keys(votes)) {
 		if votes[u] > votes[best] {
 			best = u
 		}
@@ -330,20 +331,12 @@ func (d *discovery) findArtifactRoot(cluster string, ref SourceRef) string {
 		}
 	}
 	best := "."
-	for _, f := range sortedCount(votes) {
+	for _, f := range slices.Sorted(maps.Keys(votes)) {
 		if votes[f] > votes[best] || votes[f] == votes[best] && len(f) < len(best) {
 			best = f
 		}
 	}
 	return best
-}
-
-func sortedCount(m map[string]int) []string {
-	names := map[string]bool{}
-	for k := range m {
-		names[k] = true
-	}
-	return sortedNames(names)
 }
 
 // foldersOver are the folders under which a path exists.

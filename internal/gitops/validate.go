@@ -9,6 +9,7 @@ import (
 
 	"golang.org/x/sync/errgroup"
 
+	"github.com/hecate-mcp/hecate-mcp/internal/gitops/locate"
 	"github.com/hecate-mcp/hecate-mcp/internal/schema"
 )
 
@@ -348,7 +349,7 @@ func encrypted(m *manifest) []string {
 		switch x := v.(type) {
 		case map[string]any:
 			for k, c := range x {
-				walk(p+"/"+strings.NewReplacer("~", "~0", "/", "~1").Replace(k), c)
+				walk(p+"/"+locate.Escape(k), c)
 			}
 		case []any:
 			for i, c := range x {

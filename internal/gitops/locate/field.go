@@ -8,7 +8,16 @@ import (
 	"gopkg.in/yaml.v3"
 )
 
-var unescape = strings.NewReplacer("~1", "/", "~0", "~")
+var (
+	escaper   = strings.NewReplacer("~", "~0", "/", "~1")
+	unescaper = strings.NewReplacer("~1", "/", "~0", "~")
+)
+
+// Escape makes a key an element of a JSON pointer.
+func Escape(key string) string { return escaper.Replace(key) }
+
+// Unescape gives the key that an element of a JSON pointer stands for.
+func Unescape(element string) string { return unescaper.Replace(element) }
 
 // Field gives the line of the key (of a list's item: its first line) of the
 // deepest element of a JSON pointer that exists, and whether all of it exists.
@@ -23,7 +32,7 @@ func (d Doc) Field(pointer string) (line int, exact bool) {
 	}
 	n := d.node
 	for token := range strings.SplitSeq(pointer[1:], "/") {
-		at, next := step(n, unescape.Replace(token))
+		at, next := step(n, Unescape(token))
 		if next == nil {
 			return line, false
 		}

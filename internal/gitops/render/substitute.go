@@ -5,9 +5,9 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"maps"
 	"regexp"
 	"slices"
-	"sort"
 	"strconv"
 	"strings"
 
@@ -15,6 +15,8 @@ import (
 	"github.com/fluxcd/pkg/envsubst/parse"
 	kyaml "sigs.k8s.io/kustomize/kyaml/yaml"
 	"sigs.k8s.io/yaml"
+
+	"github.com/hecate-mcp/hecate-mcp/internal/gitops/locate"
 )
 
 // Vars are the values that postBuild puts into the objects of a Kustomization.
@@ -62,7 +64,7 @@ func Substitute(ctx context.Context, o Object, vars Vars) (Object, []Taint, erro
 	if len(vars.Values) == 0 && vars.Unknown == nil && !vars.Always {
 		return o, nil, nil
 	}
-	for _, name := range sortedKeys(vars.Values) {
+	for _, name := range slices.Sorted(maps.Keys(vars.Values)) {
 		if !variableName.MatchString(name) {
 			return o, nil, fmt.Errorf("the variable name %q is not allowed: it must match %s", name, variableName)
 		}
@@ -90,7 +92,7 @@ func Substitute(ctx context.Context, o Object, vars Vars) (Object, []Taint, erro
 	names(tree.Root, used)
 	var unknown []string
 	var taints []Taint
-	for _, name := range sortedNames(used) {
+	for _, name := range slices.Sorted(maps.Keys(used)) {
 		if _, ok := vars.Values[name]; ok {
 			continue
 		}
@@ -256,14 +258,14 @@ func (d *differ) walk(p string, a, b any) any {
 			break
 		}
 		out := make(map[string]any, len(x))
-		for _, k := range sortedAny(x) {
+		for _, k := range slices.Sorted(maps.Keys(x)) {
 			shown, found := d.restore(k)
 			if other, ok := y[k]; ok {
-				out[shown] = d.walk(p+"/"+escape(k), x[k], other)
+				out[shown] = d.walk(p+"/"+locate.Escape(k), x[k], other)
 				continue
 			}
 			// The key itself depends on a variable.
-			d.taint(p+"/"+escape(shown), found)
+			d.taint(p+"/"+locate.Escape(shown), found)
 			if v, inside := d.restoreAll(x[k]); len(inside) > 0 {
 				out[shown] = v
 			} else {
@@ -327,34 +329,4 @@ func (d *differ) restoreAll(v any) (any, []string) {
 		return v, found
 	}
 	return out, found
-}
-
-// escape is a key in a JSON pointer.
-func escape(k string) string { return strings.NewReplacer("~", "~0", "/", "~1").Replace(k) }
-
-func sortedKeys(m map[string]string) []string {
-	out := make([]string, 0, len(m))
-	for k := range m {
-		out = append(out, k)
-	}
-	sort.Strings(out)
-	return out
-}
-
-func sortedNames(m map[string]bool) []string {
-	out := make([]string, 0, len(m))
-	for k := range m {
-		out = append(out, k)
-	}
-	sort.Strings(out)
-	return out
-}
-
-func sortedAny(m map[string]any) []string {
-	out := make([]string, 0, len(m))
-	for k := range m {
-		out = append(out, k)
-	}
-	sort.Strings(out)
-	return out
 }
