@@ -13,6 +13,7 @@ import (
 
 	"github.com/hecate-mcp/hecate-mcp/examples"
 	"github.com/hecate-mcp/hecate-mcp/internal/cluster"
+	"github.com/hecate-mcp/hecate-mcp/internal/demo"
 	"github.com/hecate-mcp/hecate-mcp/internal/fides"
 	"github.com/hecate-mcp/hecate-mcp/internal/ops"
 	"github.com/hecate-mcp/hecate-mcp/internal/tools"
@@ -180,7 +181,7 @@ func (a *app) environment(ctx context.Context) (*tools.Env, error) {
 		return nil, &cluster.UsageError{Message: "--fides-server is for a live cluster: --demo has its own and --snapshot asks nobody"}
 	}
 	if f.demo {
-		o.Demo, o.DemoFS, o.DemoEvidence = true, examples.Estate(), examples.Fides()
+		o.Demo, o.DemoFS, o.DemoEvidence, o.DemoController = true, examples.Estate(), examples.Fides(), demo.Controller{}
 	}
 	all := f.allNamespaces
 	switch {

@@ -105,8 +105,8 @@ func elicit(ctx context.Context, params mcp.ElicitationParams) (*mcp.Elicitation
 	case <-ctx.Done():
 		return nil, ctx.Err()
 	case a := <-answered:
-		if a.err == nil && ctx.Err() != nil {
-			a.err = ctx.Err()
+		if ctx.Err() != nil {
+			return nil, ctx.Err()
 		}
 		return a.result, a.err
 	}

@@ -303,19 +303,59 @@ func answers(t testing.TB, cl *client.Client, want string, edit ...func(*mcp.Cal
 	}
 }
 
-// modernCall is what one may send in a modern tools/call.
-type modernCall struct {
+// rawCall is what one may send in a tools/call.
+type rawCall struct {
 	Tool      string
 	Arguments any
 	State     string
 	// Responses is the JSON of inputResponses, "" for none.
 	Responses string
-	// NoForms declares no elicitation.
-	NoForms bool
+	// Elicitation is the JSON of the declared capability, "" for none.
+	Elicitation string
 }
 
-// raw sends a modern call as bytes, which no client of a library would.
-func (w *writer) raw(t testing.TB, c modernCall) *mcp.CallToolResult {
+// forms is the capability of a client that shows forms.
+const forms = `{}`
+
+// raw sends a modern call as bytes, which no client of a library would, from a
+// client that shows forms.
+func (w *writer) raw(t testing.TB, c rawCall) *mcp.CallToolResult {
+	t.Helper()
+	c.Elicitation = forms
+	return w.rawModern(t, c)
+}
+
+// rawModern sends a modern call of a client that declares what the call says.
+func (w *writer) rawModern(t testing.TB, c rawCall) *mcp.CallToolResult {
+	t.Helper()
+	capabilities := map[string]any{}
+	if c.Elicitation != "" {
+		capabilities["elicitation"] = json.RawMessage(c.Elicitation)
+	}
+	return w.send(t, context.Background(), c, map[string]any{"_meta": map[string]any{
+		mcp.MetaKeyProtocolVersion:    modern,
+		mcp.MetaKeyClientInfo:         map[string]any{"name": "raw", "version": "0"},
+		mcp.MetaKeyClientCapabilities: capabilities,
+	}})
+}
+
+// rawLegacy sends a call in a legacy session, whose client answers a question
+// with h.
+func (w *writer) rawLegacy(t testing.TB, c rawCall, h *handler) *mcp.CallToolResult {
+	t.Helper()
+	s := server.NewInProcessSessionWithHandlers("raw", nil, h, nil)
+	s.Initialize()
+	if c.Elicitation != "" {
+		var can mcp.ElicitationCapability
+		if err := json.Unmarshal([]byte(c.Elicitation), &can); err != nil {
+			t.Fatal(err)
+		}
+		s.SetClientCapabilities(mcp.ClientCapabilities{Elicitation: &can})
+	}
+	return w.send(t, w.mcp.WithContext(context.Background(), s), c, map[string]any{})
+}
+
+func (w *writer) send(t testing.TB, ctx context.Context, c rawCall, params map[string]any) *mcp.CallToolResult {
 	t.Helper()
 	if c.Tool == "" {
 		c.Tool = tool
@@ -323,15 +363,7 @@ func (w *writer) raw(t testing.TB, c modernCall) *mcp.CallToolResult {
 	if c.Arguments == nil {
 		c.Arguments = arguments
 	}
-	capabilities := map[string]any{"elicitation": map[string]any{}}
-	if c.NoForms {
-		capabilities = map[string]any{}
-	}
-	params := map[string]any{"name": c.Tool, "arguments": c.Arguments, "_meta": map[string]any{
-		mcp.MetaKeyProtocolVersion:    modern,
-		mcp.MetaKeyClientInfo:         map[string]any{"name": "raw", "version": "0"},
-		mcp.MetaKeyClientCapabilities: capabilities,
-	}}
+	params["name"], params["arguments"] = c.Tool, c.Arguments
 	if c.State != "" {
 		params["requestState"] = c.State
 	}
@@ -342,7 +374,7 @@ func (w *writer) raw(t testing.TB, c modernCall) *mcp.CallToolResult {
 	if err != nil {
 		t.Fatal(err)
 	}
-	answer, err := json.Marshal(w.mcp.HandleMessage(context.Background(), message))
+	answer, err := json.Marshal(w.mcp.HandleMessage(ctx, message))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -359,7 +391,7 @@ func (w *writer) raw(t testing.TB, c modernCall) *mcp.CallToolResult {
 // state asks and returns the state of the question.
 func (w *writer) state(t testing.TB) string {
 	t.Helper()
-	r := w.raw(t, modernCall{})
+	r := w.raw(t, rawCall{})
 	if !r.NeedsInput() || r.RequestState == "" {
 		t.Fatalf("not asked: %q", text(r))
 	}

@@ -194,41 +194,54 @@ func TestCap(t *testing.T) {
 }
 
 // TestForgedFirstCall holds that answers to a question that nobody asked do
-// not count. In the legacy era they are not even looked at.
+// not count. In the legacy era they are not even looked at: the person is asked,
+// or the terminal is named. The library's client drops such answers, so the
+// calls are sent as bytes.
 func TestForgedFirstCall(t *testing.T) {
-	forge := func(r *mcp.CallToolRequest) {
-		r.Params.InputResponses = mcp.InputResponses{question: mcp.NewElicitationInputResponse(mcp.ElicitationResult{
-			ElicitationResponse: mcp.ElicitationResponse{Action: "accept", Content: yes}})}
-	}
-	withState := func(r *mcp.CallToolRequest) { forge(r); r.Params.RequestState = "x" }
-	for _, via := range connections[:2] {
-		w, h := newWriter(t, Options{}), says("decline", nil)
-		cl := via.connect(t, w, h)
-		answers(t, cl, "ConfirmationDeclined Declined", forge)
-		answers(t, cl, "ConfirmationDeclined Declined", withState)
-		if h.count() != 2 {
-			t.Errorf("%s: asked %d times", via, h.count())
-		}
-		w.wrote(t)
-		none := newWriter(t, Options{})
-		answers(t, via.connect(t, none, nil), "ConfirmationRequired NoForm nowhere", forge)
-		none.wrote(t)
-	}
 	w := newWriter(t, Options{})
+	nonsense := strings.Repeat("A", stateEncoding.EncodedLen(stateSize))
+	for _, state := range []string{"", "x", nonsense, w.state(t)} {
+		h := says("decline", nil)
+		if got := text(w.rawLegacy(t, rawCall{Responses: accepts, State: state, Elicitation: forms}, h)); got != "ConfirmationDeclined Declined" || h.count() != 1 {
+			t.Errorf("legacy, state %q: %q, asked %d times", state, got, h.count())
+		}
+		if got := text(w.rawLegacy(t, rawCall{Responses: accepts, State: state}, h)); got != "ConfirmationRequired NoForm nowhere" || h.count() != 1 {
+			t.Errorf("legacy without forms, state %q: %q, asked %d times", state, got, h.count())
+		}
+	}
 	for _, c := range []struct {
-		call modernCall
+		call rawCall
 		want string
 	}{
-		{modernCall{Responses: accepts}, "ConfirmationExpired Unasked"},
-		{modernCall{Responses: accepts, NoForms: true}, "ConfirmationExpired Unasked"},
-		{modernCall{Responses: accepts, State: "x"}, "ConfirmationExpired Tampered"},
-		{modernCall{Responses: accepts, State: strings.Repeat("A", stateEncoding.EncodedLen(stateSize))}, "ConfirmationExpired Tampered"},
+		{rawCall{Responses: accepts, Elicitation: forms}, "ConfirmationExpired Unasked"},
+		{rawCall{Responses: accepts}, "ConfirmationExpired Unasked"},
+		{rawCall{Responses: accepts, State: "x", Elicitation: forms}, "ConfirmationExpired Tampered"},
+		{rawCall{Responses: accepts, State: nonsense, Elicitation: forms}, "ConfirmationExpired Tampered"},
 	} {
-		if got := text(w.raw(t, c.call)); got != c.want {
-			t.Errorf("%+v: %q, want %q", c.call, got, c.want)
+		if got := text(w.rawModern(t, c.call)); got != c.want {
+			t.Errorf("modern %+v: %q, want %q", c.call, got, c.want)
 		}
 	}
 	w.wrote(t)
+}
+
+// TestCapability holds which declarations mean forms, in both eras.
+func TestCapability(t *testing.T) {
+	for declared, want := range map[string]bool{
+		"":                     false,
+		`{}`:                   true,
+		`{"form":{}}`:          true,
+		`{"form":{},"url":{}}`: true,
+		`{"url":{}}`:           false,
+	} {
+		w, h := newWriter(t, Options{}), says("decline", nil)
+		if r := w.rawModern(t, rawCall{Elicitation: declared}); r.NeedsInput() != want {
+			t.Errorf("modern, %q: asked is %v", declared, r.NeedsInput())
+		}
+		if w.rawLegacy(t, rawCall{Elicitation: declared}, h); h.count() == 1 != want {
+			t.Errorf("legacy, %q: asked %d times", declared, h.count())
+		}
+	}
 }
 
 // TestConfirmArgument holds that a confirm argument of the model's is no

@@ -18,72 +18,72 @@ func TestStates(t *testing.T) {
 	for _, c := range []struct {
 		name string
 		// spoil changes the second round, the server or the clock.
-		spoil func(t *testing.T, w *writer, c *clock, second *modernCall)
+		spoil func(t *testing.T, w *writer, c *clock, second *rawCall)
 		want  string
 	}{
-		{"untouched", func(*testing.T, *writer, *clock, *modernCall) {}, "done"},
-		{"arguments in another order", func(_ *testing.T, _ *writer, _ *clock, s *modernCall) {
+		{"untouched", func(*testing.T, *writer, *clock, *rawCall) {}, "done"},
+		{"arguments in another order", func(_ *testing.T, _ *writer, _ *clock, s *rawCall) {
 			s.Arguments = struct {
 				Gate   string `json:"gate"`
 				Bundle string `json:"bundle"`
 			}{"production", "app-1"}
 		}, "done"},
-		{"just in time", func(_ *testing.T, _ *writer, c *clock, _ *modernCall) { c.move(defaultTTL - time.Second) }, "done"},
-		{"expired", func(_ *testing.T, _ *writer, c *clock, _ *modernCall) { c.move(defaultTTL) }, "ConfirmationExpired Expired"},
-		{"other arguments", func(_ *testing.T, _ *writer, _ *clock, s *modernCall) {
+		{"just in time", func(_ *testing.T, _ *writer, c *clock, _ *rawCall) { c.move(defaultTTL - time.Second) }, "done"},
+		{"expired", func(_ *testing.T, _ *writer, c *clock, _ *rawCall) { c.move(defaultTTL) }, "ConfirmationExpired Expired"},
+		{"other arguments", func(_ *testing.T, _ *writer, _ *clock, s *rawCall) {
 			s.Arguments = map[string]any{"gate": "production", "bundle": "app-2"}
 		}, "ConfirmationExpired OtherCall"},
-		{"further arguments", func(_ *testing.T, _ *writer, _ *clock, s *modernCall) {
+		{"further arguments", func(_ *testing.T, _ *writer, _ *clock, s *rawCall) {
 			s.Arguments = map[string]any{"gate": "production", "bundle": "app-1", "namespace": "x"}
 		}, "ConfirmationExpired OtherCall"},
-		{"other tool", func(_ *testing.T, _ *writer, _ *clock, s *modernCall) { s.Tool = otherTool }, "ConfirmationExpired OtherCall"},
-		{"other principal", func(_ *testing.T, w *writer, _ *clock, _ *modernCall) { w.becomes("mallory") }, "ConfirmationExpired OtherPrincipal"},
-		{"of another question", func(t *testing.T, w *writer, _ *clock, s *modernCall) {
-			s.State = w.raw(t, modernCall{Tool: otherTool}).RequestState
+		{"other tool", func(_ *testing.T, _ *writer, _ *clock, s *rawCall) { s.Tool = otherTool }, "ConfirmationExpired OtherCall"},
+		{"other principal", func(_ *testing.T, w *writer, _ *clock, _ *rawCall) { w.becomes("mallory") }, "ConfirmationExpired OtherPrincipal"},
+		{"of another question", func(t *testing.T, w *writer, _ *clock, s *rawCall) {
+			s.State = w.raw(t, rawCall{Tool: otherTool}).RequestState
 		}, "ConfirmationExpired OtherCall"},
-		{"of another server", func(t *testing.T, _ *writer, _ *clock, s *modernCall) {
+		{"of another server", func(t *testing.T, _ *writer, _ *clock, s *rawCall) {
 			s.State = newWriter(t, Options{}).state(t)
 		}, "ConfirmationExpired Unknown"},
-		{"cut", func(_ *testing.T, _ *writer, _ *clock, s *modernCall) { s.State = s.State[:len(s.State)-1] }, "ConfirmationExpired Tampered"},
-		{"longer", func(_ *testing.T, _ *writer, _ *clock, s *modernCall) { s.State += "A" }, "ConfirmationExpired Tampered"},
-		{"missing", func(_ *testing.T, _ *writer, _ *clock, s *modernCall) { s.State = "" }, "ConfirmationExpired Unasked"},
-		{"without an answer", func(_ *testing.T, _ *writer, _ *clock, s *modernCall) { s.Responses = "" }, "ConfirmationExpired Silent"},
-		{"with another answer", func(_ *testing.T, _ *writer, _ *clock, s *modernCall) {
+		{"cut", func(_ *testing.T, _ *writer, _ *clock, s *rawCall) { s.State = s.State[:len(s.State)-1] }, "ConfirmationExpired Tampered"},
+		{"longer", func(_ *testing.T, _ *writer, _ *clock, s *rawCall) { s.State += "A" }, "ConfirmationExpired Tampered"},
+		{"missing", func(_ *testing.T, _ *writer, _ *clock, s *rawCall) { s.State = "" }, "ConfirmationExpired Unasked"},
+		{"without an answer", func(_ *testing.T, _ *writer, _ *clock, s *rawCall) { s.Responses = "" }, "ConfirmationExpired Silent"},
+		{"with another answer", func(_ *testing.T, _ *writer, _ *clock, s *rawCall) {
 			s.Responses = strings.ReplaceAll(accepts, `{"confirm":{"a`, `{"other":{"a`)
 		}, "ConfirmationExpired Silent"},
-		{"with null", func(_ *testing.T, _ *writer, _ *clock, s *modernCall) { s.Responses = `{"confirm":null}` }, "ConfirmationDeclined Unreadable"},
-		{"with a string", func(_ *testing.T, _ *writer, _ *clock, s *modernCall) { s.Responses = `{"confirm":"accept"}` }, "ConfirmationDeclined Unreadable"},
-		{"with the answer's content alone", func(_ *testing.T, _ *writer, _ *clock, s *modernCall) { s.Responses = `{"confirm":{"confirm":true}}` }, "ConfirmationDeclined Unreadable"},
-		{"with confirm as a string", func(_ *testing.T, _ *writer, _ *clock, s *modernCall) {
+		{"with null", func(_ *testing.T, _ *writer, _ *clock, s *rawCall) { s.Responses = `{"confirm":null}` }, "ConfirmationDeclined Unreadable"},
+		{"with a string", func(_ *testing.T, _ *writer, _ *clock, s *rawCall) { s.Responses = `{"confirm":"accept"}` }, "ConfirmationDeclined Unreadable"},
+		{"with the answer's content alone", func(_ *testing.T, _ *writer, _ *clock, s *rawCall) { s.Responses = `{"confirm":{"confirm":true}}` }, "ConfirmationDeclined Unreadable"},
+		{"with confirm as a string", func(_ *testing.T, _ *writer, _ *clock, s *rawCall) {
 			s.Responses = `{"confirm":{"action":"accept","content":{"confirm":"true"}}}`
 		}, "ConfirmationDeclined NotConfirmed"},
-		{"with content as a string", func(_ *testing.T, _ *writer, _ *clock, s *modernCall) {
+		{"with content as a string", func(_ *testing.T, _ *writer, _ *clock, s *rawCall) {
 			s.Responses = `{"confirm":{"action":"accept","content":"{\"confirm\":true}"}}`
 		}, "ConfirmationDeclined NotConfirmed"},
-		{"declined", func(_ *testing.T, _ *writer, _ *clock, s *modernCall) { s.Responses = declines }, "ConfirmationDeclined Declined"},
-		{"declined, then accepted", func(t *testing.T, w *writer, _ *clock, s *modernCall) {
+		{"declined", func(_ *testing.T, _ *writer, _ *clock, s *rawCall) { s.Responses = declines }, "ConfirmationDeclined Declined"},
+		{"declined, then accepted", func(t *testing.T, w *writer, _ *clock, s *rawCall) {
 			first := *s
 			first.Responses = declines
 			w.raw(t, first)
 		}, "ConfirmationExpired Used"},
-		{"unanswered, then accepted", func(t *testing.T, w *writer, _ *clock, s *modernCall) {
+		{"unanswered, then accepted", func(t *testing.T, w *writer, _ *clock, s *rawCall) {
 			first := *s
 			first.Responses = ""
 			w.raw(t, first)
 		}, "ConfirmationExpired Used"},
-		{"asked anew meanwhile", func(t *testing.T, w *writer, _ *clock, _ *modernCall) { w.state(t) }, "ConfirmationExpired Replaced"},
-		{"crowded out", func(t *testing.T, w *writer, _ *clock, _ *modernCall) {
+		{"asked anew meanwhile", func(t *testing.T, w *writer, _ *clock, _ *rawCall) { w.state(t) }, "ConfirmationExpired Replaced"},
+		{"crowded out", func(t *testing.T, w *writer, _ *clock, _ *rawCall) {
 			for n := range maxPending {
-				w.raw(t, modernCall{Arguments: map[string]any{"n": n}})
+				w.raw(t, rawCall{Arguments: map[string]any{"n": n}})
 			}
 		}, "ConfirmationExpired Unknown"},
-		{"not crowded out yet", func(t *testing.T, w *writer, _ *clock, _ *modernCall) {
+		{"not crowded out yet", func(t *testing.T, w *writer, _ *clock, _ *rawCall) {
 			for n := range maxPending - 1 {
-				w.raw(t, modernCall{Arguments: map[string]any{"n": n}})
+				w.raw(t, rawCall{Arguments: map[string]any{"n": n}})
 			}
 		}, "done"},
-		{"after the end", func(_ *testing.T, w *writer, _ *clock, _ *modernCall) { w.desk.Close() }, "ConfirmationExpired Unknown"},
-		{"a wrong try before", func(t *testing.T, w *writer, _ *clock, s *modernCall) {
+		{"after the end", func(_ *testing.T, w *writer, _ *clock, _ *rawCall) { w.desk.Close() }, "ConfirmationExpired Unknown"},
+		{"a wrong try before", func(t *testing.T, w *writer, _ *clock, s *rawCall) {
 			first := *s
 			first.Tool = otherTool
 			w.raw(t, first)
@@ -92,7 +92,7 @@ func TestStates(t *testing.T) {
 		t.Run(c.name, func(t *testing.T) {
 			now := &clock{now: time.Unix(1_800_000_000, 0)}
 			w := newWriter(t, Options{Now: now.Now})
-			second := modernCall{State: w.state(t), Responses: accepts}
+			second := rawCall{State: w.state(t), Responses: accepts}
 			c.spoil(t, w, now, &second)
 			if got := text(w.raw(t, second)); got != c.want {
 				t.Errorf("%q, want %q", got, c.want)
@@ -121,20 +121,24 @@ func TestEveryBit(t *testing.T) {
 	for i := range len(raw) * 8 {
 		bad := slices.Clone(raw)
 		bad[i/8] ^= 1 << (i % 8)
-		got := text(w.raw(t, modernCall{State: base64.RawURLEncoding.EncodeToString(bad), Responses: accepts}))
+		got := text(w.raw(t, rawCall{State: base64.RawURLEncoding.EncodeToString(bad), Responses: accepts}))
 		if got != "ConfirmationExpired Tampered" && got != "ConfirmationExpired Unknown" {
 			t.Fatalf("bit %d: %q", i, got)
 		}
 	}
 	// Another spelling of the same bytes is another state. The last character
-	// has two bits to spare, and B sets one.
-	for _, spelling := range []string{state[:len(state)-1] + "B", state + "=", state[:10] + "\n" + state[10:]} {
-		if got := text(w.raw(t, modernCall{State: spelling, Responses: accepts})); got != "ConfirmationExpired Tampered" {
+	// has two bits to spare; the next in the alphabet sets one.
+	spare := string(state[len(state)-1] + 1)
+	if lax, err := base64.RawURLEncoding.DecodeString(state[:len(state)-1] + spare); err != nil || !slices.Equal(lax, raw) {
+		t.Fatalf("%q is no other spelling: %v", spare, err)
+	}
+	for _, spelling := range []string{state[:len(state)-1] + spare, state + "=", state[:10] + "\n" + state[10:]} {
+		if got := text(w.raw(t, rawCall{State: spelling, Responses: accepts})); got != "ConfirmationExpired Tampered" {
 			t.Errorf("%q: %q", spelling, got)
 		}
 	}
 	w.wrote(t)
-	if got := text(w.raw(t, modernCall{State: state, Responses: accepts})); got != "done" {
+	if got := text(w.raw(t, rawCall{State: state, Responses: accepts})); got != "done" {
 		t.Errorf("the state itself: %q", got)
 	}
 }
@@ -145,7 +149,7 @@ func TestTheShownPlan(t *testing.T) {
 	w := newWriter(t, Options{})
 	state := w.state(t)
 	w.drift("2.0")
-	if got := text(w.raw(t, modernCall{State: state, Responses: accepts})); got != "done" {
+	if got := text(w.raw(t, rawCall{State: state, Responses: accepts})); got != "done" {
 		t.Errorf("%q", got)
 	}
 	w.wrote(t, "production@1.0")
@@ -154,7 +158,7 @@ func TestTheShownPlan(t *testing.T) {
 // TestOneOfMany holds that of many uses of a confirmation at once one counts.
 func TestOneOfMany(t *testing.T) {
 	w := newWriter(t, Options{})
-	second := modernCall{State: w.state(t), Responses: accepts}
+	second := rawCall{State: w.state(t), Responses: accepts}
 	var group sync.WaitGroup
 	for range 32 {
 		group.Go(func() { w.raw(t, second) })

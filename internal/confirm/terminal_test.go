@@ -141,6 +141,7 @@ func TestTerminalExpiry(t *testing.T) {
 		t.Errorf("accepted too late: %s", got)
 	}
 	answers(t, cl, "ConfirmationRequired NoForm")
+	now.move(defaultTTL - time.Second)
 	if err := one(t, folder).Accept(ctx, "production"); err != nil {
 		t.Fatal(err)
 	}
@@ -177,6 +178,24 @@ func TestAskedAgain(t *testing.T) {
 	w.wrote(t, "production@2.0")
 }
 
+// TestAnsweredElsewhere holds that a form which was answered ends the waiting of
+// an older plan of the same call, whatever the answer.
+func TestAnsweredElsewhere(t *testing.T) {
+	for _, c := range []struct {
+		handler *handler
+		want    string
+	}{{says("accept", yes), "done"}, {says("decline", nil), "ConfirmationDeclined Declined"}} {
+		w, _, _, folder := waitingWriter(t)
+		waiting := one(t, folder)
+		w.drift("2.0")
+		answers(t, connections[0].connect(t, w, c.handler), c.want)
+		nothing(t, folder)
+		if got := wireCode(waiting.Accept(context.Background(), "production")); got != WireNotWaiting {
+			t.Errorf("%s: the old plan was accepted: %s", c.want, got)
+		}
+	}
+}
+
 // TestModernBoth holds that a modern question can be answered on the terminal
 // too, that a client which lets it lie is not asked in a form again, and that
 // one plan is confirmed once by either way.
@@ -191,13 +210,13 @@ func TestModernBoth(t *testing.T) {
 			if err := one(t, folder).Accept(ctx, "production"); err != nil {
 				t.Fatal(err)
 			}
-			if got := text(w.raw(t, modernCall{State: state, Responses: accepts})); got != "ConfirmationExpired Used" {
+			if got := text(w.raw(t, rawCall{State: state, Responses: accepts})); got != "ConfirmationExpired Used" {
 				t.Errorf("the form: %q", got)
 			}
 		}, []string{"done", ""}},
 		{"form, then terminal", func(t *testing.T, w *writer, state, folder string) {
 			waiting := one(t, folder)
-			if got := text(w.raw(t, modernCall{State: state, Responses: accepts})); got != "done" {
+			if got := text(w.raw(t, rawCall{State: state, Responses: accepts})); got != "done" {
 				t.Errorf("the form: %q", got)
 			}
 			if got := wireCode(waiting.Accept(ctx, "production")); got != WireNotWaiting {
@@ -208,24 +227,24 @@ func TestModernBoth(t *testing.T) {
 			if err := one(t, folder).Decline(ctx); err != nil {
 				t.Fatal(err)
 			}
-			if got := text(w.raw(t, modernCall{State: state, Responses: accepts})); got != "ConfirmationExpired Used" {
+			if got := text(w.raw(t, rawCall{State: state, Responses: accepts})); got != "ConfirmationExpired Used" {
 				t.Errorf("the form: %q", got)
 			}
 		}, []string{"ConfirmationDeclined Declined", ""}},
 		{"asked again", func(t *testing.T, w *writer, state, folder string) {
-			if got := text(w.raw(t, modernCall{})); got != "ConfirmationRequired Waiting" {
+			if got := text(w.raw(t, rawCall{})); got != "ConfirmationRequired Waiting" {
 				t.Errorf("again: %q", got)
 			}
-			if got := text(w.raw(t, modernCall{State: state, Responses: accepts})); got != "done" {
+			if got := text(w.raw(t, rawCall{State: state, Responses: accepts})); got != "done" {
 				t.Errorf("the form, later: %q", got)
 			}
 		}, []string{""}},
 		{"another plan", func(t *testing.T, w *writer, state, folder string) {
 			w.drift("2.0")
-			if r := w.raw(t, modernCall{}); !r.NeedsInput() {
+			if r := w.raw(t, rawCall{}); !r.NeedsInput() {
 				t.Errorf("not asked: %q", text(r))
 			}
-			if got := text(w.raw(t, modernCall{State: state, Responses: accepts})); got != "ConfirmationExpired Replaced" {
+			if got := text(w.raw(t, rawCall{State: state, Responses: accepts})); got != "ConfirmationExpired Replaced" {
 				t.Errorf("the old form: %q", got)
 			}
 			w.drift("1.0")
@@ -234,7 +253,7 @@ func TestModernBoth(t *testing.T) {
 			}
 		}, []string{"done", ""}},
 		{"no answer", func(t *testing.T, w *writer, state, folder string) {
-			if got := text(w.raw(t, modernCall{State: state})); got != "ConfirmationExpired Silent" {
+			if got := text(w.raw(t, rawCall{State: state})); got != "ConfirmationExpired Silent" {
 				t.Errorf("silent: %q", got)
 			}
 			if err := one(t, folder).Accept(ctx, "production"); err != nil {
@@ -247,7 +266,7 @@ func TestModernBoth(t *testing.T) {
 			w := newWriter(t, Options{Folder: folder})
 			c.answer(t, w, w.state(t), folder)
 			for _, want := range c.want {
-				r := w.raw(t, modernCall{})
+				r := w.raw(t, rawCall{})
 				if got := text(r); got != want || r.NeedsInput() != (want == "") {
 					t.Errorf("the same call answers %q (asks: %v), want %q", got, r.NeedsInput(), want)
 				}
@@ -373,7 +392,7 @@ func TestUnsafeFolder(t *testing.T) {
 				t.Errorf("New: %v", err)
 			}
 			answers(t, connections[0].connect(t, late, nil), "Refused folder")
-			if r := late.raw(t, modernCall{}); !r.NeedsInput() {
+			if r := late.raw(t, rawCall{}); !r.NeedsInput() {
 				t.Errorf("a client with forms is not asked: %q", text(r))
 			}
 			late.wrote(t)

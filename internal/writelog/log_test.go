@@ -162,6 +162,29 @@ func TestRefusedTargets(t *testing.T) {
 	}
 }
 
+// TestSwapped holds that a file which was swapped while it was opened is
+// noticed.
+func TestSwapped(t *testing.T) {
+	dir := t.TempDir()
+	opened, other, link := filepath.Join(dir, "opened"), filepath.Join(dir, "other"), filepath.Join(dir, "link")
+	file, err := os.Create(opened)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer file.Close()
+	if err := os.WriteFile(other, nil, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.Symlink(opened, link); err != nil {
+		t.Fatal(err)
+	}
+	for path, good := range map[string]bool{opened: true, other: false, link: false, filepath.Join(dir, "absent"): false} {
+		if _, err := inspect(path, file); (err == nil) != good {
+			t.Errorf("%s: %v", path, err)
+		}
+	}
+}
+
 // TestTornLine holds that a line that was cut off, say by a full disk, does not
 // spoil the next one.
 func TestTornLine(t *testing.T) {
