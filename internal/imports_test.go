@@ -28,7 +28,7 @@ const (
 var floors = [][]string{
 	{"internal/api"},
 	{"internal/gate", "internal/fides", "internal/flux", "internal/schema", "internal/cluster"},
-	{"internal/confirm", "internal/writelog", "internal/ops", "internal/gitops"},
+	{"internal/confirm", "internal/writelog", "internal/demo", "internal/ops", "internal/gitops"},
 	{"internal/tools"},
 	{"internal/server"},
 	{"cmd"},

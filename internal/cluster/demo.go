@@ -7,6 +7,7 @@ import (
 	"io"
 	"io/fs"
 	"net/http"
+	"time"
 )
 
 // DemoEvidenceHost is the host of the demo's evidence server, which the demo's
@@ -35,6 +36,17 @@ func openDemo(ctx context.Context, o Options) (*Source, error) {
 	}
 	s := l.source(ModeDemo, string(ModeDemo), o)
 	s.HTTPClient = &http.Client{Transport: inProcess{host: DemoEvidenceHost, handler: o.DemoEvidence}}
+	if m, ok := s.Client.(*memory); ok && o.DemoController != nil {
+		clock := &demoClock{wall: o.DemoWall, at: l.captured.UTC()}
+		if clock.wall == nil {
+			clock.wall = time.Now
+		}
+		if o.Now != nil {
+			clock.at = o.Now.UTC()
+		}
+		m.world = newWorld(m, o.DemoController, clock, s.HTTPClient)
+		s.Now = clock.now
+	}
 	return s, nil
 }
 

@@ -10,4 +10,8 @@
 // It never opens a connection at start (a dead cluster costs nothing until it
 // is asked), never opens one at all for a snapshot or the demo, never writes
 // to a snapshot and never keeps the values of a Secret that it read from one.
+//
+// The demo is a world of its own: it takes the writes of a promotion, and
+// between two requests a Controller does what happens meanwhile. Nothing of it
+// outlives the process.
 package cluster

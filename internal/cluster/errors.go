@@ -11,6 +11,7 @@ import (
 	"net/url"
 	"strings"
 
+	"golang.org/x/net/http2"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -68,15 +69,20 @@ func (e *UsageError) Error() string {
 
 func (e *UsageError) Unwrap() error { return e.Err }
 
-// ReadOnlyError is a write to a snapshot or the demo.
+// ReadOnlyError is a write to a snapshot, or one that the demo does not take.
 type ReadOnlyError struct {
 	// Mode of the source, Verb as in RBAC, Kind and Name of the object.
 	Mode       Mode
 	Verb       string
 	Kind, Name string
+	// Takes says which writes the source takes; empty: none.
+	Takes string
 }
 
 func (e *ReadOnlyError) Error() string {
+	if e.Takes != "" {
+		return fmt.Sprintf("cannot %s %s %q: the %s does not take that; valid: %s", e.Verb, e.Kind, e.Name, e.Mode, e.Takes)
+	}
 	return fmt.Sprintf("cannot %s %s %q: the %s is read-only", e.Verb, e.Kind, e.Name, e.Mode)
 }
 
@@ -206,7 +212,11 @@ func isTransport(err error) bool {
 		opErr  *net.OpError
 		dnsErr *net.DNSError
 		tlsErr *tls.CertificateVerificationError
+		stream http2.StreamError
+		goAway http2.GoAwayError
+		conn   http2.ConnectionError
 	)
 	return errors.As(err, &urlErr) || errors.As(err, &opErr) || errors.As(err, &dnsErr) || errors.As(err, &tlsErr) ||
+		errors.As(err, &stream) || errors.As(err, &goAway) || errors.As(err, &conn) ||
 		errors.Is(err, io.ErrUnexpectedEOF) || errors.Is(err, io.EOF)
 }

@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"reflect"
+	"strconv"
 	"strings"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -19,11 +20,13 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client/apiutil"
 )
 
-// memory is a read-only client.Client over a store. It answers as a
-// kube-apiserver does: same selectors, pages, and errors.
+// memory is a client.Client over a store, read-only but in a demo that has a
+// controller. It answers as a kube-apiserver does: same selectors, pages, and
+// errors.
 type memory struct {
 	mode  Mode
 	store *store
+	world *World // nil: nothing ever changes
 }
 
 var _ client.Client = (*memory)(nil)
@@ -31,6 +34,17 @@ var _ client.Client = (*memory)(nil)
 // Get copies the object of a name into obj, typed or unstructured. Errors: 404
 // (apierrors.IsNotFound), a meta.NoKindMatchError, or the context's.
 func (m *memory) Get(ctx context.Context, key client.ObjectKey, obj client.Object, _ ...client.GetOption) error {
+	if m.world != nil {
+		leave, err := m.world.enter()
+		defer leave()
+		if err != nil {
+			return err
+		}
+	}
+	return m.get(ctx, key, obj)
+}
+
+func (m *memory) get(ctx context.Context, key client.ObjectKey, obj client.Object) error {
 	if err := ctx.Err(); err != nil {
 		return err
 	}
@@ -49,6 +63,17 @@ func (m *memory) Get(ctx context.Context, key client.ObjectKey, obj client.Objec
 // a page at a time when there is a limit. Errors: 400 (a selector or continue
 // token that is not valid), a meta.NoKindMatchError, or the context's.
 func (m *memory) List(ctx context.Context, list client.ObjectList, opts ...client.ListOption) error {
+	if m.world != nil {
+		leave, err := m.world.enter()
+		defer leave()
+		if err != nil {
+			return err
+		}
+	}
+	return m.list(ctx, list, opts...)
+}
+
+func (m *memory) list(ctx context.Context, list client.ObjectList, opts ...client.ListOption) error {
 	if err := ctx.Err(); err != nil {
 		return err
 	}
@@ -101,6 +126,9 @@ func (m *memory) List(ctx context.Context, list client.ObjectList, opts ...clien
 	}
 	items.Set(page)
 	list.SetResourceVersion("1") // one state for ever: any constant says so
+	if m.world != nil {
+		list.SetResourceVersion(strconv.FormatInt(m.world.version, 10))
+	}
 	list.SetContinue("")
 	list.SetRemainingItemCount(nil)
 	if rest > 0 {

@@ -6,12 +6,18 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/hecate-mcp/hecate-mcp/internal/api/v1alpha1"
 )
 
-// The writing half of memory: every method is refused.
+// The writing half of memory. Every method is refused, except for what writes.go
+// takes in a demo that has a controller.
 
 func (m *memory) refuse(verb string, obj runtime.Object) error {
 	e := &ReadOnlyError{Mode: m.mode, Verb: verb, Kind: obj.GetObjectKind().GroupVersionKind().Kind}
+	if m.world != nil {
+		e.Takes = takes
+	}
 	if gvk, err := m.GroupVersionKindFor(obj); err == nil {
 		e.Kind = gvk.Kind
 	}
@@ -35,6 +41,9 @@ func (m *memory) refuseApply(obj runtime.ApplyConfiguration) error {
 		return m.refuse("apply", o)
 	}
 	e := &ReadOnlyError{Mode: m.mode, Verb: "apply", Kind: "object"}
+	if m.world != nil {
+		e.Takes = takes
+	}
 	if a, ok := obj.(applied); ok {
 		if k := a.GetKind(); k != nil {
 			e.Kind = *k
@@ -46,18 +55,35 @@ func (m *memory) refuseApply(obj runtime.ApplyConfiguration) error {
 	return e
 }
 
-// Create returns a *ReadOnlyError.
-func (m *memory) Create(_ context.Context, obj client.Object, _ ...client.CreateOption) error {
+// Create takes a Passage in the demo, else it returns a *ReadOnlyError.
+func (m *memory) Create(ctx context.Context, obj client.Object, opts ...client.CreateOption) error {
+	if m.writes(obj, v1alpha1.KindPassage) {
+		var o client.CreateOptions
+		o.ApplyOptions(opts)
+		return m.write(ctx, func(w *World) error { return w.create(obj, w.clock.now(), dryRun(o.DryRun)) })
+	}
 	return m.refuse("create", obj)
 }
 
-// Update returns a *ReadOnlyError.
-func (m *memory) Update(_ context.Context, obj client.Object, _ ...client.UpdateOption) error {
+// Update takes a Beacon's annotations in the demo, else it returns a
+// *ReadOnlyError.
+func (m *memory) Update(ctx context.Context, obj client.Object, opts ...client.UpdateOption) error {
+	if m.writes(obj, v1alpha1.KindBeacon) {
+		var o client.UpdateOptions
+		o.ApplyOptions(opts)
+		return m.write(ctx, func(w *World) error { return m.updateBeacon(w, obj, dryRun(o.DryRun)) })
+	}
 	return m.refuse("update", obj)
 }
 
-// Patch returns a *ReadOnlyError.
-func (m *memory) Patch(_ context.Context, obj client.Object, _ client.Patch, _ ...client.PatchOption) error {
+// Patch takes a Passage's abort and annotations in the demo, else it returns a
+// *ReadOnlyError.
+func (m *memory) Patch(ctx context.Context, obj client.Object, patch client.Patch, opts ...client.PatchOption) error {
+	if m.writes(obj, v1alpha1.KindPassage) {
+		var o client.PatchOptions
+		o.ApplyOptions(opts)
+		return m.write(ctx, func(w *World) error { return m.patch(w, obj, patch, dryRun(o.DryRun)) })
+	}
 	return m.refuse("patch", obj)
 }
 
@@ -76,10 +102,11 @@ func (m *memory) Apply(_ context.Context, obj runtime.ApplyConfiguration, _ ...c
 	return m.refuseApply(obj)
 }
 
-// Status returns a writer whose methods return a *ReadOnlyError.
+// Status returns a writer that takes a Bundle's approvals in the demo, and else
+// returns a *ReadOnlyError.
 func (m *memory) Status() client.SubResourceWriter { return subresource{m, "status"} }
 
-// SubResource returns a client that reads nothing and refuses to write.
+// SubResource returns a client that reads nothing, and writes as Status does.
 func (m *memory) SubResource(name string) client.SubResourceClient { return subresource{m, name} }
 
 type subresource struct {
@@ -102,7 +129,14 @@ func (s subresource) Create(_ context.Context, obj, _ client.Object, _ ...client
 	return s.memory.refuse("create "+s.name+" of", obj)
 }
 
-func (s subresource) Update(_ context.Context, obj client.Object, _ ...client.SubResourceUpdateOption) error {
+func (s subresource) Update(ctx context.Context, obj client.Object, opts ...client.SubResourceUpdateOption) error {
+	if m := s.memory; s.name == "status" && m.writes(obj, v1alpha1.KindBundle) {
+		var o client.SubResourceUpdateOptions
+		o.ApplyOptions(opts)
+		if o.SubResourceBody == nil {
+			return m.write(ctx, func(w *World) error { return m.updateApprovals(w, obj, dryRun(o.DryRun)) })
+		}
+	}
 	return s.memory.refuse("update "+s.name+" of", obj)
 }
 

@@ -25,8 +25,8 @@ const DefaultTimeout = 15 * time.Second
 
 // Source is a cluster to ask, or something that answers like one.
 type Source struct {
-	// Client reads the cluster. On a snapshot and the demo every write is
-	// refused with a *ReadOnlyError.
+	// Client reads the cluster. On a snapshot every write is refused with a
+	// *ReadOnlyError; the demo takes those that its controller acts on.
 	Client client.Client
 	Mode   Mode
 	// AnyKind makes a client for every kind that the API server has, by asking
@@ -44,7 +44,7 @@ type Source struct {
 	// of a client call); else "snapshot" or "demo".
 	Identity func(context.Context) (string, error)
 	// Now is the source's clock, in UTC. It stands still for a snapshot and the
-	// demo whose capture time is known.
+	// demo whose capture time is known; the demo's runs from its first write on.
 	Now func() time.Time
 	// Untimed: a snapshot does not say when it was captured, so that the clock
 	// says nothing of how fresh its objects are.
@@ -77,7 +77,12 @@ type Options struct {
 	DemoFS fs.FS
 	// DemoEvidence answers for the demo's evidence server; may be nil.
 	DemoEvidence http.Handler
-	// Now replaces the source's clock by an instant that stands still.
+	// DemoController acts on the demo's objects; nil: the demo is read-only.
+	DemoController Controller
+	// DemoWall is the clock by which the demo's time passes; nil: time.Now.
+	DemoWall func() time.Time
+	// Now replaces the source's clock by an instant that stands still, for a
+	// demo until its first write.
 	Now *time.Time
 	// Wrap sees every request to a live API server.
 	Wrap func(http.RoundTripper) http.RoundTripper

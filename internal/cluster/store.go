@@ -31,7 +31,8 @@ func (e *entry) compare(namespace, name string) int {
 }
 
 // store holds the objects of a snapshot by group and kind, each kind sorted by
-// namespace and name. It does not change once it is loaded.
+// namespace and name. Once it is loaded it changes in a World only, which guards
+// it; an entry never changes.
 //
 // The version is no part of the index: an API server serves an object in every
 // version of its kind, and a dump holds the one that kubectl preferred.
