@@ -18,14 +18,19 @@ import (
 
 func (a *app) toolsCommand() *cobra.Command {
 	output := "table"
+	var writes bool
 	cmd := &cobra.Command{
 		Use:   "tools",
 		Short: "List the tools, as people or as clients see them",
 		Args:  cobra.NoArgs,
 		RunE: func(*cobra.Command, []string) error {
+			all, err := tools.Select(nil, writes)
+			if err != nil {
+				return err
+			}
 			switch output {
 			case "json":
-				raw, err := tools.Definitions(tools.All())
+				raw, err := tools.Definitions(all)
 				if err != nil {
 					return runtimeError{err}
 				}
@@ -33,7 +38,7 @@ func (a *app) toolsCommand() *cobra.Command {
 				return err
 			case "table":
 				t := tools.NewWriter(a.out, false).Table("TOOL", "TOOLSET", "READ-ONLY", "ARGUMENTS", "WHAT")
-				for _, tool := range tools.All() {
+				for _, tool := range all {
 					t.Row(tool.Name, tool.Toolset, fmt.Sprint(tool.Hints.ReadOnly), strings.Join(tool.Arguments(), " "), tool.Title)
 				}
 				t.Flush()
@@ -43,6 +48,7 @@ func (a *app) toolsCommand() *cobra.Command {
 		},
 	}
 	cmd.Flags().StringVarP(&output, "output", "o", output, "table or json")
+	cmd.Flags().BoolVar(&writes, "allow-writes", false, "with the tools that a server with --allow-writes has")
 	return cmd
 }
 

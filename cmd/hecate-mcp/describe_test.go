@@ -25,7 +25,7 @@ func TestVersion(t *testing.T) {
 }
 
 func TestToolsTable(t *testing.T) {
-	o := hecate(context.Background(), "tools")
+	o := hecate(context.Background(), "tools", "--allow-writes")
 	lines := strings.Split(strings.TrimSpace(o.out), "\n")
 	if o.code != 0 || len(lines) != len(tools.All())+1 {
 		t.Fatalf("exit code %d:\n%s", o.code, o.out)

@@ -89,13 +89,21 @@ func run(ctx context.Context, args []string, in io.Reader, out, errOut io.Writer
 	case errors.As(err, &code):
 		return int(code)
 	}
-	fmt.Fprintln(errOut, "hecate-mcp:", err)
 	var usage *cluster.UsageError
 	var coded *tools.Error
+	fmt.Fprint(errOut, "hecate-mcp: ")
+	if errors.As(err, &coded) {
+		// With its reason, candidates and what to do next.
+		w := tools.NewWriter(errOut, false)
+		w.Source = a.flags.source()
+		w.Error(coded)
+	} else {
+		fmt.Fprintln(errOut, err)
+	}
 	switch {
 	case errors.As(err, &usage):
 		return exitUsage
-	case errors.As(err, &coded):
+	case coded != nil:
 		return coded.ExitCode()
 	case errors.As(err, new(runtimeError)):
 		return exitError

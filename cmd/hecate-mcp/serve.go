@@ -73,7 +73,7 @@ func (a *app) serveCommand() *cobra.Command {
 			if env.Source != nil && env.Source.Mode == cluster.ModeSnapshot {
 				return &cluster.UsageError{Message: "--allow-writes: a snapshot can't be written to"}
 			}
-			writes, err := w.open(log)
+			writes, err := w.open(log, a.flags.demo)
 			if err != nil {
 				return err
 			}

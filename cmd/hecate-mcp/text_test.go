@@ -81,30 +81,34 @@ func TestOffered(t *testing.T) {
 				continue
 			}
 			words := strings.Fields(offer)
-			switch words[0] {
-			case "hecate-mcp":
+			switch {
+			case words[0] != "hecate-mcp":
+				t.Errorf("%s offers %q: whose command is that?", g.file, words)
+			case words[1] == "call":
 				ran++
 				if o := hecate(context.Background(), words[1:]...); o.code != 0 {
 					t.Errorf("%s offers %q, which exits %d:\n%s%s", g.file, words, o.code, o.out, o.err)
 				}
-			case "hecate":
+			default:
 				human++
 				var gate, bundle string
 				switch {
-				case len(words) == 7 && words[1] == "promote" && words[3] == "--bundle":
+				case len(words) == 8 && words[1] == "promote" && words[3] == "--bundle":
 					gate, bundle = words[2], words[4]
-				case len(words) == 7 && words[1] == "approve" && words[3] == "--gate":
+				case len(words) == 8 && words[1] == "approve" && words[3] == "--gate":
 					gate, bundle = words[4], words[2]
 				default:
 					t.Errorf("%s offers %q: no known form", g.file, words)
 					continue
 				}
+				// Nobody is there to be asked, which is all that is wrong with it.
+				if o := hecate(context.Background(), words[1:]...); o.code != 1 || !strings.Contains(o.err, "stdin is not a terminal") {
+					t.Errorf("%s offers %q, which exits %d: %s", g.file, words, o.code, o.err)
+				}
 				ns := words[6]
 				if words[5] != "--namespace" || !gates[ns+"/"+gate] || !bundles[ns+"/"+bundle] {
 					t.Errorf("%s offers %q: no such Gate or Bundle in %s", g.file, words, ns)
 				}
-			default:
-				t.Errorf("%s offers %q: whose command is that?", g.file, words)
 			}
 		}
 	}

@@ -37,10 +37,13 @@ func (w *writeFlags) check() error {
 	return nil
 }
 
-// openLog opens the log of writes.
-func (w *writeFlags) openLog() (*writelog.Log, error) {
+// openLog opens the log of writes. The demo's are not worth one unless it is named.
+func (w *writeFlags) openLog(demo bool) (*writelog.Log, error) {
 	path := w.log
-	if path == "" {
+	switch {
+	case path == "" && demo:
+		return nil, nil
+	case path == "":
 		var err error
 		if path, err = writelog.Default(); err != nil {
 			return nil, err
@@ -50,8 +53,8 @@ func (w *writeFlags) openLog() (*writelog.Log, error) {
 }
 
 // open makes what the tools that write work with.
-func (w *writeFlags) open(log *slog.Logger) (*tools.Writes, error) {
-	record, err := w.openLog()
+func (w *writeFlags) open(log *slog.Logger, demo bool) (*tools.Writes, error) {
+	record, err := w.openLog(demo)
 	if err != nil {
 		return nil, err
 	}

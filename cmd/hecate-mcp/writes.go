@@ -89,7 +89,7 @@ func (w *terminalWrite) open(ctx context.Context) error {
 		return coded(fmt.Errorf("who you are is not known: %w", err))
 	}
 	w.env = env
-	if w.log, err = w.flags.openLog(); err != nil {
+	if w.log, err = w.flags.openLog(w.app.flags.demo); err != nil {
 		return runtimeError{err}
 	}
 	return nil
@@ -108,7 +108,7 @@ func coded(err error) error {
 func (w *terminalWrite) decide(p ops.Plan, object ops.Object) (ops.Actor, error) {
 	id := make([]byte, 6)
 	rand.Read(id) // never fails: it ends the process instead
-	actor := ops.Actor{Name: w.user, RequestedBy: w.user, ConfirmedVia: "terminal", Client: "hecate-mcp " + w.name, CallID: hex.EncodeToString(id)}
+	actor := ops.Actor{Name: w.user, RequestedBy: w.user, Client: "hecate-mcp " + w.name, CallID: hex.EncodeToString(id)}
 	if w.flags.actor != "" {
 		actor.Name = w.flags.actor
 	}
@@ -124,7 +124,7 @@ func (w *terminalWrite) decide(p ops.Plan, object ops.Object) (ops.Actor, error)
 	}
 	switch {
 	case w.yes:
-		actor.ConfirmedVia = "terminal --yes"
+		actor.ConfirmedVia = "--yes"
 	case w.typed:
 		if answer := w.ask(fmt.Sprintf("Type %s to %s: ", p.Confirm(), w.name)); answer != p.Confirm() {
 			return actor, w.refused(p, object, actor, &tools.Error{Code: tools.ConfirmationDeclined, Reason: "Declined", Message: "the name was not typed: nothing was done"})
@@ -135,6 +135,9 @@ func (w *terminalWrite) decide(p ops.Plan, object ops.Object) (ops.Actor, error)
 		default:
 			return actor, w.refused(p, object, actor, &tools.Error{Code: tools.ConfirmationDeclined, Reason: "Declined", Message: "nothing was done"})
 		}
+	}
+	if !w.yes {
+		actor.ConfirmedVia = "terminal"
 	}
 	return actor, w.record(p, object, actor, writelog.Confirmed, nil)
 }

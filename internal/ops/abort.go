@@ -6,12 +6,11 @@ import (
 	"fmt"
 	"time"
 
-	"k8s.io/apimachinery/pkg/labels"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/hecate-mcp/hecate-mcp/internal/api/v1alpha1"
-	"github.com/hecate-mcp/hecate-mcp/internal/gate"
 )
 
 // AbortQuery names the Passage to stop: by its exact name, or the one that is
@@ -46,8 +45,9 @@ type Aborted struct {
 	Warnings  []Warning
 }
 
-// PlanAbort finds the Passage. Errors are *NotFoundError, *AmbiguousError (two
-// Passages on one Gate) and *RefusedError when nothing crosses the Gate.
+// PlanAbort finds the Passage. Errors are *InvalidError, *NotFoundError,
+// *AmbiguousError (two Passages on one Gate), *RefusedError when nothing crosses
+// the Gate, and the API server's.
 func (o *Ops) PlanAbort(ctx context.Context, q AbortQuery) (*AbortPlan, error) {
 	p, err := o.toAbort(ctx, q)
 	if err != nil {
@@ -65,8 +65,13 @@ func (o *Ops) PlanAbort(ctx context.Context, q AbortQuery) (*AbortPlan, error) {
 }
 
 func (o *Ops) toAbort(ctx context.Context, q AbortQuery) (*v1alpha1.Passage, error) {
-	if q.Passage != "" {
+	switch {
+	case q.Passage != "" && q.Gate != "":
+		return nil, &InvalidError{"a Passage or a Gate says what to abort; both were given"}
+	case q.Passage != "":
 		return o.findPassage(ctx, q.Namespace, q.Passage)
+	case q.Gate == "":
+		return nil, &InvalidError{"a Passage or a Gate has to be named"}
 	}
 	e, err := o.load(ctx, q.Namespace, unlabelledPassages)
 	if err != nil {
@@ -81,8 +86,12 @@ func (o *Ops) toAbort(ctx context.Context, q AbortQuery) (*v1alpha1.Passage, err
 	}
 	v := e.view(g)
 	self := v.object()
-	if !v.passagesKnown() {
-		return nil, refusedBy([]Refusal{{Reason: RefusedUnread, Object: &self, Detail: "the Passages of " + g.Name + " could not be read"}})
+	again, err := v.sure(v1alpha1.KindPassage)
+	switch {
+	case err != nil:
+		return nil, err
+	case again:
+		return o.toAbort(ctx, AbortQuery{Namespace: g.Namespace, Gate: g.Name})
 	}
 	switch len(v.running) {
 	case 0:
@@ -107,7 +116,7 @@ func (p *AbortPlan) Digest() string { return digestOf(p.pin) }
 
 // Title says in one line what would be done.
 func (p *AbortPlan) Title() string {
-	return fmt.Sprintf("abort Passage %s, which takes %s through %s in %s", p.pin.Passage, p.pin.Bundle, p.pin.Gate, p.passage.Namespace)
+	return fmt.Sprintf("abort Passage %s, which takes %s through %s in %s", p.pin.Passage, clean(p.pin.Bundle, 253), clean(p.pin.Gate, 253), p.passage.Namespace)
 }
 
 // Confirm is the Gate's name.
@@ -116,13 +125,12 @@ func (p *AbortPlan) Confirm() string { return p.pin.Gate }
 // Lines show how far the crossing is and what an abort does not undo.
 func (p *AbortPlan) Lines() []string {
 	x := p.passage
-	out := []string{"passage: " + x.Namespace + "/" + x.Name, "gate: " + x.Spec.Gate, "bundle: " + x.Spec.Bundle, "asked for by: " + orNone(clean(x.Spec.Actor, 120)), "phase: " + phaseName(x)}
+	out := []string{"passage: " + x.Namespace + "/" + x.Name, "gate: " + clean(x.Spec.Gate, 253), "bundle: " + clean(x.Spec.Bundle, 253), "asked for by: " + orNone(clean(x.Spec.Actor, 120)), "phase: " + phaseName(x)}
 	if x.Status != nil {
-		for i, s := range x.Status.Steps {
-			if i == 2*MaxNames {
-				break
-			}
-			out = append(out, clean(fmt.Sprintf("  %d. %s: %s %s", i+1, s.Uses, s.Phase, s.Message), 200))
+		for i, line := range listed(x.Status.Steps, func(s v1alpha1.StepStatus) string {
+			return clean(fmt.Sprintf("%s: %s %s", s.Uses, s.Phase, s.Message), 200)
+		}) {
+			out = append(out, fmt.Sprintf("  %d. %s", i+1, line))
 		}
 	}
 	out = append(out, "What its steps did already stays: an abort undoes nothing.")
@@ -158,8 +166,13 @@ func phaseName(p *v1alpha1.Passage) string {
 	return string(p.Phase())
 }
 
-// settle is how long an abort is watched: the controller takes it up at once.
-const settle = 5 * time.Second
+// An abort is watched for a moment: the controller takes it up at once, and an
+// automatic Gate opens its next Passage, if it does, right after.
+const (
+	settle      = 5 * time.Second
+	settleEvery = 250 * time.Millisecond
+	restartIn   = time.Second
+)
 
 // Abort asks the planned Passage to stop, by a merge patch that holds for this
 // Passage only, and looks whether it does. Who asked is recorded on it. Errors
@@ -168,54 +181,73 @@ func (o *Ops) Abort(ctx context.Context, p *AbortPlan, a Actor) (*Aborted, error
 	if r := p.Refused(); r != nil {
 		return nil, r
 	}
-	deadline := time.Now().Add(retryFor)
-	for {
-		err := o.abortOnce(ctx, p, a)
-		if err == nil {
-			return o.aborted(ctx, p), nil
-		}
-		if !unanswered(err) || time.Now().After(deadline) || !sleep(ctx, retryEvery) {
-			return nil, err
-		}
+	if err := a.check(); err != nil {
+		return nil, err
 	}
+	a = a.called()
+	if err := insist(ctx, func() error { return o.abortOnce(ctx, p, a) }); err != nil {
+		return nil, err
+	}
+	return o.aborted(ctx, p), nil
 }
 
 func (o *Ops) abortOnce(ctx context.Context, p *AbortPlan, a Actor) error {
-	now, err := o.Passage(ctx, p.passage.Namespace, p.pin.Passage)
+	now, err := o.planned(ctx, p)
 	if err != nil {
 		return err
 	}
-	obj := p.Object()
-	if string(now.UID) != p.pin.UID {
-		return &DriftedError{Object: &obj, Differences: []Difference{{"uid", p.pin.UID, string(now.UID)}}}
-	}
-	marks := a.annotations()
-	// The Passage may carry who asked for it: an abort does not overwrite that.
-	marks[AnnotationAbortedBy] = marks[AnnotationRequestedBy]
-	if now.Annotations[AnnotationRequestedBy] != "" {
-		delete(marks, AnnotationRequestedBy)
-		for _, k := range []string{AnnotationConfirmedVia, AnnotationClient, AnnotationCallID} {
-			if v, ok := marks[k]; ok {
-				delete(marks, k)
-				marks[abortMark(k)] = v
-			}
-		}
-	}
-	if now.Spec.Abort && marks[AnnotationAbortedBy] == now.Annotations[AnnotationAbortedBy] && a.CallID != "" &&
-		(now.Annotations[AnnotationCallID] == a.CallID || now.Annotations[abortMark(AnnotationCallID)] == a.CallID) {
+	if now.Spec.Abort && a.CallID != "" && (now.Annotations[AnnotationCallID] == a.callMark() || now.Annotations[abortMark(AnnotationCallID)] == a.callMark()) {
 		return nil // the answer to this very abort was lost
 	}
 	if r := abortRefusal(now); r != nil {
 		return r
 	}
 	patch, err := json.Marshal(map[string]any{
-		"metadata": map[string]any{"uid": p.pin.UID, "annotations": marks},
+		"metadata": map[string]any{"uid": p.pin.UID, "annotations": abortMarks(a, now.Annotations)},
 		"spec":     map[string]any{"abort": true},
 	})
 	if err != nil {
 		return err
 	}
-	return o.Client.Patch(ctx, now, client.RawPatch(types.MergePatchType, patch))
+	err = o.Client.Patch(ctx, now, client.RawPatch(types.MergePatchType, patch))
+	if apierrors.IsInvalid(err) {
+		// A UID can't be changed: so the API server refuses to hit another Passage
+		// that has the name by now.
+		if _, drifted := o.planned(ctx, p); drifted != nil {
+			return drifted
+		}
+	}
+	return err
+}
+
+// planned reads the Passage of the plan, and no other of its name.
+func (o *Ops) planned(ctx context.Context, p *AbortPlan) (*v1alpha1.Passage, error) {
+	now, err := o.Passage(ctx, p.passage.Namespace, p.pin.Passage)
+	if err != nil {
+		return nil, err
+	}
+	if obj := p.Object(); string(now.UID) != p.pin.UID {
+		return nil, &DriftedError{Object: &obj, Differences: []Difference{{"uid", p.pin.UID, string(now.UID)}}}
+	}
+	return now, nil
+}
+
+// abortMarks say who asked for the abort. What says who asked for the Passage
+// stays: beside it, the abort's have names of their own.
+func abortMarks(a Actor, there map[string]string) map[string]string {
+	marks := a.annotations()
+	out := map[string]string{AnnotationAbortedBy: clean(a.Name, 200)}
+	taken := false
+	for k := range marks {
+		taken = taken || there[k] != ""
+	}
+	for k, v := range marks {
+		if taken {
+			k = abortMark(k)
+		}
+		out[k] = v
+	}
+	return out
 }
 
 // abortMark is the annotation of an abort beside the one of the request.
@@ -224,43 +256,37 @@ func abortMark(annotation string) string { return annotation + "-abort" }
 // aborted looks what came of it. It is done: nothing here is an error.
 func (o *Ops) aborted(ctx context.Context, p *AbortPlan) *Aborted {
 	out := &Aborted{Passage: p.Object(), Phase: phaseName(p.passage), Warnings: p.warnings()}
+	automatic := p.gate != nil && p.gate.Spec.Auto
 	for end := time.Now().Add(settle); ; {
-		now, err := o.Passage(ctx, p.passage.Namespace, p.pin.Passage)
-		if err == nil {
+		now, err := o.planned(ctx, p)
+		if err == nil && out.Phase != phaseName(now) {
 			out.Phase = phaseName(now)
 			if !now.Active() {
-				break
+				end = time.Now().Add(restartIn)
 			}
 		}
-		if time.Now().After(end) || !sleep(ctx, 250*time.Millisecond) {
-			break
+		if automatic {
+			out.Restarted = o.restarted(ctx, p)
+		}
+		stopped := v1alpha1.PassagePhase(out.Phase).Terminal()
+		if stopped && (!automatic || out.Restarted != nil) || time.Now().After(end) || !sleep(ctx, settleEvery) {
+			return out
 		}
 	}
-	if p.gate == nil || !p.gate.Spec.Auto {
-		return out
-	}
-	for _, sel := range passageSelectors(p.gate) {
-		ps, err := o.listPassages(ctx, p.gate.Namespace, sel)
-		if err != nil {
-			continue
-		}
-		for i := range ps {
-			x := &ps[i]
-			if gateOf(x) == p.gate.Name && x.Active() && string(x.UID) != p.pin.UID && x.Spec.Bundle == p.pin.Bundle {
-				obj := hecate(v1alpha1.KindPassage, x.Namespace, x.Name)
-				out.Restarted = &obj
-			}
-		}
-	}
-	return out
 }
 
-// passageSelectors find a Gate's Passages: those with its label, which a long
-// name cannot be, and those with none.
-func passageSelectors(g *v1alpha1.Gate) []labels.Selector {
-	out := []labels.Selector{unlabelledSelector()}
-	if len(g.Name) <= gate.MaxLabelLength {
-		out = append(out, ofGate(g.Name))
+// restarted is another Passage of the same Bundle through the same Gate, nil when
+// there is none.
+func (o *Ops) restarted(ctx context.Context, p *AbortPlan) *Object {
+	others, err := o.running(ctx, p.gate, p.passage.UID)
+	if err != nil {
+		return nil
 	}
-	return out
+	for _, x := range others {
+		if x.Spec.Bundle == p.pin.Bundle {
+			obj := hecate(v1alpha1.KindPassage, x.Namespace, x.Name)
+			return &obj
+		}
+	}
+	return nil
 }

@@ -3,9 +3,10 @@ package ops
 import (
 	"context"
 	"fmt"
+	"slices"
+	"strings"
 	"time"
 
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
 	"github.com/hecate-mcp/hecate-mcp/internal/api/v1alpha1"
@@ -55,9 +56,10 @@ type Approved struct {
 	Warnings []Warning
 }
 
-// PlanApprove says what would be approved. Errors are Preview's.
+// PlanApprove says what would be approved. Errors are Preview's, and the API
+// server's where it did not let the Bundles be read.
 func (o *Ops) PlanApprove(ctx context.Context, q ApproveQuery) (*ApprovePlan, error) {
-	preview, from, err := o.preview(ctx, PreviewQuery{Namespace: q.Namespace, Gate: q.Gate, Bundle: q.Bundle, ConsultChangeGate: q.ConsultChangeGate})
+	preview, from, err := o.surePreview(ctx, PreviewQuery{Namespace: q.Namespace, Gate: q.Gate, Bundle: q.Bundle, ConsultChangeGate: q.ConsultChangeGate})
 	if err != nil {
 		return nil, err
 	}
@@ -75,29 +77,32 @@ func (o *Ops) PlanApprove(ctx context.Context, q ApproveQuery) (*ApprovePlan, er
 	obj := hecate(v1alpha1.KindBundle, b.Namespace, b.Name)
 	verdict := gate.Judge(v.g, b)
 	p.pin.BundleUID, p.pin.BundleDigest = string(b.UID), b.Spec.Digest
-	if verdict.Approval != nil {
-		p.pin.Approval = verdict.Approval.Actor
-	}
 	admission := gate.Admission(v.g, b.Spec.Beacon)
 	switch {
 	case admission == nil:
 		refuse(RefusedNotAdmitted, obj, "%s comes from Beacon %s, which %s does not admit", b.Name, b.Spec.Beacon, v.g.Name)
 	case !admission.RequireApproval:
 		refuse(RefusedNotNeeded, self, "%s asks for no approval of Bundles of Beacon %s", v.g.Name, b.Spec.Beacon)
+	case q.Bundle == "" && verdict.Current:
+		refuse(RefusedCurrent, obj, "%s is in %s already, and nothing newer waits", b.Name, v.g.Name)
 	}
 	if a := verdict.Approval; a != nil {
+		p.pin.Approval = a.Actor
 		refuse(RefusedApproved, obj, "%s approved %s for %s at %s: that approval stands", clean(a.Actor, 120), b.Name, v.g.Name, stamp(a.At))
 	}
 	if v.g.Spec.Evidence != nil {
-		if first := firstOf(from.artifacts); first != nil {
+		first := firstOf(from.artifacts)
+		if first != nil {
 			p.trail = first.Trail
 		}
 		p.pin.Trail = p.trail
 		switch {
 		case o.DialFides == nil:
-			refuse(RefusedNoEvidence, self, "the approval has to be recorded in the evidence server, and nothing may be asked here")
+			refuse(RefusedNoEvidence, self, "the approval has to be recorded in the evidence server, and none may be asked here")
+		case p.trail == "" && first != nil && first.Detail != "":
+			refuse(RefusedNoEvidence, obj, "the approval has to be recorded on the trail of the first image: %s", first.Detail)
 		case p.trail == "":
-			refuse(RefusedNoEvidence, obj, "the approval has to be recorded on the trail of the first image, and none was found")
+			refuse(RefusedNoEvidence, obj, "the approval has to be recorded on the trail of the first image, and there is none")
 		}
 	}
 	return p, nil
@@ -131,23 +136,15 @@ func (p *ApprovePlan) Lines() []string {
 	if p.trail != "" {
 		out = append(out, "recorded too as sign-off on the trail: "+clean(p.trail, 80))
 	}
-	for _, c := range p.preview.Evidence {
-		out = append(out, clean(fmt.Sprintf("evidence: %s %s %s", c.Check, c.Result, c.Detail), 300))
-	}
+	out = append(out, evidenceLines(p.preview.Evidence)...)
 	if k := p.preview.Packet; k != nil {
-		for _, m := range k.Missing {
-			out = append(out, "missing: "+clean(m, 200))
-		}
-		for _, x := range k.NotBy {
-			out = append(out, fmt.Sprintf("may not approve: %s (%s)", clean(x.Who, 120), x.Why))
-		}
+		out = append(out, listed(k.Missing, func(m string) string { return "missing: " + clean(m, 200) })...)
+		out = append(out, listed(k.NotBy, func(x Exclusion) string { return fmt.Sprintf("may not approve: %s (%s)", clean(x.Who, 120), x.Why) })...)
 		if !k.CommitterKnown && p.trail != "" {
 			out = append(out, "Nobody has said who wrote the change: whether you may approve it is for you to know.")
 		}
 	}
-	for _, r := range p.refusals {
-		out = append(out, fmt.Sprintf("REFUSED %s: %s", r.Reason, clean(r.Detail, 300)))
-	}
+	out = append(out, refusalLines(p.refusals)...)
 	return append(out, warningLines(p.warnings())...)
 }
 
@@ -170,7 +167,7 @@ func (p *ApprovePlan) ExcludedBy(who string) ExclusionReason {
 		return ""
 	}
 	for _, x := range p.preview.Packet.NotBy {
-		if x.Who == who {
+		if strings.EqualFold(x.Who, who) {
 			return x.Why
 		}
 	}
@@ -186,13 +183,16 @@ func (o *Ops) Approve(ctx context.Context, p *ApprovePlan, a Actor) (*Approved, 
 	if r := p.Refused(); r != nil {
 		return nil, r
 	}
+	if err := a.check(); err != nil {
+		return nil, err
+	}
 	q := p.query
 	q.Namespace, q.Gate, q.Bundle = p.pin.Namespace, p.pin.Gate, p.pin.Bundle
 	now, err := o.PlanApprove(ctx, q)
 	if err != nil {
 		return nil, err
 	}
-	if r := now.Refused(); r != nil && now.pin.Approval != p.pin.Approval {
+	if r := now.Refused(); r != nil && now.pin.Approval != "" {
 		return nil, r // somebody else approved meanwhile: that stands
 	}
 	self := now.view.object()
@@ -202,64 +202,72 @@ func (o *Ops) Approve(ctx context.Context, p *ApprovePlan, a Actor) (*Approved, 
 	if r := now.Refused(); r != nil {
 		return nil, r
 	}
-	out := &Approved{Bundle: hecate(v1alpha1.KindBundle, p.pin.Namespace, p.pin.Bundle), Gate: p.pin.Gate, Actor: a.Name}
+	var warnings []Warning
 	if p.trail != "" {
-		if err := o.signOff(ctx, now, a); err != nil {
+		if warnings, err = o.signOff(ctx, now, a); err != nil {
 			return nil, err
 		}
 	}
-	at := o.now().UTC().Truncate(time.Second)
-	out.At = at.Format(time.RFC3339)
-	deadline := time.Now().Add(retryFor)
-	for conflicts := 0; ; {
-		err := o.approveOnce(ctx, p, a, out.At)
-		switch {
-		case err == nil:
-			return out, nil
-		case apierrors.IsConflict(err) && conflicts < maxConflicts:
-			conflicts++
-		case unanswered(err) && time.Now().Before(deadline):
-		default:
-			return nil, err
+	out := &Approved{Warnings: warnings, Bundle: hecate(v1alpha1.KindBundle, p.pin.Namespace, p.pin.Bundle), Gate: p.pin.Gate, Actor: clean(a.Name, 200),
+		At: o.now().UTC().Format(time.RFC3339)}
+	if err := insist(ctx, func() error { return o.approveOnce(ctx, p, out) }); err != nil {
+		if p.trail != "" {
+			err = fmt.Errorf("the sign-off stands on trail %s, but the Bundle is not approved: %w", p.trail, err)
 		}
-		if !sleep(ctx, retryEvery/5) {
-			return nil, err
-		}
+		return nil, err
 	}
+	return out, nil
 }
 
-// signOff records the approval on the trail, and refuses when it did not count.
-func (o *Ops) signOff(ctx context.Context, p *ApprovePlan, a Actor) error {
+// signOff records the approval on the trail, and refuses when it would not or did
+// not count as this person's. That the approver wrote or deploys the change is for
+// the evidence server to hold against it: here it is a warning.
+func (o *Ops) signOff(ctx context.Context, p *ApprovePlan, a Actor) ([]Warning, error) {
 	g := p.view.g
 	self := p.view.object()
+	refuse := func(reason RefusalReason, format string, args ...any) ([]Warning, error) {
+		return nil, refusedBy([]Refusal{{Reason: reason, Object: &self, Detail: fmt.Sprintf(format, args...)}})
+	}
+	// Without an address nobody can be named, and the key's owner would be recorded.
+	if PlainEmail(a.Name) != nil {
+		return refuse(RefusedNotHuman, "the evidence server knows people by e-mail address, and the cluster knows you as %s: approve there as yourself", clean(a.Name, 120))
+	}
 	server := g.Spec.Evidence.ServerURL
 	if server == "" {
 		server = o.FidesServer
 	}
 	token, _, missing := o.credentials(ctx, []*v1alpha1.Gate{g})
 	if token == "" {
-		return refusedBy([]Refusal{{Reason: RefusedNoEvidence, Object: &self, Detail: credentialDetail(g, missing)}})
+		return refuse(RefusedNoEvidence, "%s", credentialDetail(g, missing))
 	}
 	c, err := o.DialFides(fides.Config{BaseURL: server, Token: token})
 	if err != nil {
-		return refusedBy([]Refusal{{Reason: RefusedNoEvidence, Object: &self, Detail: mask(err.Error(), token)}})
+		return refuse(RefusedNoEvidence, "%s", mask(err.Error(), token))
 	}
-	request := fides.ApprovalRequest{Role: fides.RoleApprover, Reason: clean(fmt.Sprintf("approves %s for %s/%s", p.pin.Bundle, p.pin.Namespace, p.pin.Gate), 300)}
-	if PlainEmail(a.Name) == nil {
-		request.OnBehalfOf = a.Name
+	r, err := c.Approve(ctx, p.trail, fides.ApprovalRequest{Role: fides.RoleApprover, OnBehalfOf: a.Name,
+		Reason: clean(fmt.Sprintf("approves %s for %s/%s", p.pin.Bundle, p.pin.Namespace, p.pin.Gate), 300)})
+	switch {
+	case err != nil:
+		return nil, err
+	case r.OnBehalfOfIgnored:
+		return refuse(RefusedNotHuman, "the evidence server recorded the sign-off as that of %s (%s) and not as yours: its key may not delegate; approve there as yourself", clean(r.ApprovedBy, 120), clean(r.Kind, 40))
+	case !r.Human():
+		return refuse(RefusedNotHuman, "the evidence server recorded the sign-off of %s as a service identity's, which does not count; approve there as yourself", clean(r.ApprovedBy, 120))
 	}
-	r, err := c.Approve(ctx, p.trail, request)
-	if err != nil {
-		return err
+	var out []Warning
+	if sod := r.SegregationOfDuties; sod != nil {
+		if strings.EqualFold(sod.Committer, a.Name) {
+			out = append(out, Warning{WarnEvidencePart, clean(a.Name, 120) + " wrote the change too: a segregation-of-duties violation", &self})
+		}
+		if slices.ContainsFunc(sod.Deployers, func(d string) bool { return strings.EqualFold(d, a.Name) }) {
+			out = append(out, Warning{WarnEvidencePart, clean(a.Name, 120) + " deploys the change too: a segregation-of-duties violation", &self})
+		}
 	}
-	if !r.Human() {
-		return refusedBy([]Refusal{{Reason: RefusedNotHuman, Object: &self,
-			Detail: fmt.Sprintf("the evidence server recorded the sign-off as that of %s, a service identity, which does not count; approve there as yourself", clean(r.ApprovedBy, 120))}})
-	}
-	return nil
+	return out, nil
 }
 
-func (o *Ops) approveOnce(ctx context.Context, p *ApprovePlan, a Actor, at string) error {
+// approveOnce writes what out says to the Bundle, unless it stands there.
+func (o *Ops) approveOnce(ctx context.Context, p *ApprovePlan, out *Approved) error {
 	obj := hecate(v1alpha1.KindBundle, p.pin.Namespace, p.pin.Bundle)
 	u, err := o.whole(ctx, obj)
 	if err != nil {
@@ -277,12 +285,12 @@ func (o *Ops) approveOnce(ctx context.Context, p *ApprovePlan, a Actor, at strin
 		if m["gate"] != p.pin.Gate {
 			continue
 		}
-		if m["actor"] == a.Name && m["at"] == at {
+		if m["actor"] == out.Actor && m["at"] == out.At {
 			return nil // the answer to this very approval was lost
 		}
 		return refusedBy([]Refusal{{Reason: RefusedApproved, Object: &obj, Detail: fmt.Sprintf("%v approved it first: that approval stands", clean(fmt.Sprint(m["actor"]), 120))}})
 	}
-	list = append(list, map[string]any{"gate": p.pin.Gate, "actor": a.Name, "at": at})
+	list = append(list, map[string]any{"gate": p.pin.Gate, "actor": out.Actor, "at": out.At})
 	if err := unstructured.SetNestedSlice(u.Object, list, "status", "approvedFor"); err != nil {
 		return err
 	}

@@ -9,7 +9,7 @@ func approveCommand(namespace, bundle, gate string) string {
 	if !dnsNames(namespace, bundle, gate) {
 		return ""
 	}
-	return "hecate approve " + bundle + " --gate " + gate + " --namespace " + namespace
+	return "hecate-mcp approve " + bundle + " --gate " + gate + " --namespace " + namespace
 }
 
 // promoteCommand is what a person runs to ask for a crossing, "" as above.
@@ -17,7 +17,7 @@ func promoteCommand(namespace, bundle, gate string) string {
 	if !dnsNames(namespace, gate, bundle) {
 		return ""
 	}
-	return "hecate promote " + gate + " --bundle " + bundle + " --namespace " + namespace
+	return "hecate-mcp promote " + gate + " --bundle " + bundle + " --namespace " + namespace
 }
 
 // dnsNames reports whether every name is one that a Kubernetes object can

@@ -4,10 +4,10 @@ import "testing"
 
 func TestCommands(t *testing.T) {
 	for _, c := range []struct{ namespace, bundle, gate, approve, promote string }{
-		{"shop", "web-1", "production", "hecate approve web-1 --gate production --namespace shop",
-			"hecate promote production --bundle web-1 --namespace shop"},
-		{"shop", "web.v1", "eu-1.production", "hecate approve web.v1 --gate eu-1.production --namespace shop",
-			"hecate promote eu-1.production --bundle web.v1 --namespace shop"},
+		{"shop", "web-1", "production", "hecate-mcp approve web-1 --gate production --namespace shop",
+			"hecate-mcp promote production --bundle web-1 --namespace shop"},
+		{"shop", "web.v1", "eu-1.production", "hecate-mcp approve web.v1 --gate eu-1.production --namespace shop",
+			"hecate-mcp promote eu-1.production --bundle web.v1 --namespace shop"},
 		{"shop", "web; reboot", "production", "", ""},
 		{"shop", "--help", "production", "", ""},
 		{"shop", "", "production", "", ""},

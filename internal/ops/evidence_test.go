@@ -543,7 +543,7 @@ func TestPacket(t *testing.T) {
 	if want := []string{"registry.example.com/acme/web:4.0.0@sha256:" + sha("4")}; !slices.Equal(p.Artifacts, want) {
 		t.Errorf("artifacts %v, want %v", p.Artifacts, want)
 	}
-	if len(p.HumanSteps) != 1 || p.HumanSteps[0].Command != "hecate approve web-4 --gate production --namespace shop" {
+	if len(p.HumanSteps) != 1 || p.HumanSteps[0].Command != "hecate-mcp approve web-4 --gate production --namespace shop" {
 		t.Errorf("%+v", p.HumanSteps)
 	}
 	// Approved already: nothing to run, and it says whose approval stands.

@@ -37,9 +37,9 @@ type estate struct {
 	passages map[key][]*v1alpha1.Passage
 	// read says for which Gates the Passages were read.
 	read map[key]bool
-	// kindsUnread names the kinds that could not be read, narrowed those that
-	// were read in one namespace only: see unread.
-	kindsUnread map[string]bool
+	// kindsUnread says why a kind could not be read, narrowed which kinds were
+	// read in one namespace only: see unread.
+	kindsUnread map[string]error
 	narrowed    map[string]string
 	// live holds what was looked up beside the four kinds.
 	live map[Object]liveObject
@@ -60,7 +60,7 @@ func newEstate(now time.Time) *estate {
 	return &estate{
 		now: now, byGate: map[key]*v1alpha1.Gate{}, bundles: map[string][]*v1alpha1.Bundle{},
 		byBundle: map[key]*v1alpha1.Bundle{}, beacons: map[key]*v1alpha1.Beacon{},
-		passages: map[key][]*v1alpha1.Passage{}, read: map[key]bool{}, kindsUnread: map[string]bool{}, narrowed: map[string]string{},
+		passages: map[key][]*v1alpha1.Passage{}, read: map[key]bool{}, kindsUnread: map[string]error{}, narrowed: map[string]string{},
 		live: map[Object]liveObject{}, holds: map[string]Hold{},
 	}
 }
@@ -73,7 +73,7 @@ func (e *estate) older(t time.Time, d time.Duration) bool { return !e.untimed &&
 // been read: nothing may be concluded from their absence.
 func (e *estate) unread(kind, namespace string) bool {
 	only, narrowed := e.narrowed[kind]
-	return e.kindsUnread[kind] || (narrowed && only != namespace)
+	return e.kindsUnread[kind] != nil || (narrowed && only != namespace)
 }
 
 func (e *estate) addGates(gs []v1alpha1.Gate) {
@@ -252,7 +252,7 @@ func (o *Ops) load(ctx context.Context, namespace string, mode passageMode) (*es
 			}
 			mu.Lock()
 			defer mu.Unlock()
-			e.kindsUnread[kind] = true
+			e.kindsUnread[kind] = err
 			e.incomplete = append(e.incomplete, incomplete(err, hecate(kind, namespace, "")))
 			return nil
 		})
@@ -314,7 +314,7 @@ func (o *Ops) readPassages(ctx context.Context, e *estate, gates []*v1alpha1.Gat
 				if ctx.Err() != nil {
 					return err
 				}
-				e.kindsUnread[v1alpha1.KindPassage] = true
+				e.kindsUnread[v1alpha1.KindPassage] = err
 				e.incomplete = append(e.incomplete, incomplete(err, hecate(v1alpha1.KindPassage, g.Namespace, "")))
 				return nil
 			}

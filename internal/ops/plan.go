@@ -2,14 +2,19 @@ package ops
 
 import (
 	"bytes"
+	"context"
+	"crypto/rand"
 	"crypto/sha256"
 	"encoding/hex"
 	"encoding/json"
 	"fmt"
 	"maps"
 	"net/mail"
+	"regexp"
 	"slices"
 	"strings"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 
 	"github.com/hecate-mcp/hecate-mcp/internal/api/v1alpha1"
 )
@@ -45,6 +50,40 @@ type Actor struct {
 	CallID string
 }
 
+// check refuses what must not stand as somebody's name: the controllers take a
+// Passage without an actor, or with this one, for their own.
+func (a Actor) check() error {
+	switch a.Name {
+	case "", actorController:
+		return &InvalidError{fmt.Sprintf("the actor %q can't ask for anything: it stands for the controller; valid is a user's name, such as mcp:ann, or a plain e-mail address", a.Name)}
+	}
+	return nil
+}
+
+// actorController is the actor of crossings that an automatic Gate starts.
+const actorController = "controller"
+
+// called is the Actor with a CallID: a call without one still has to recognise
+// what it did before an answer was lost.
+func (a Actor) called() Actor {
+	if a.CallID == "" {
+		a.CallID = rand.Text()
+	}
+	return a
+}
+
+// plainCallID is a CallID that can stand in an annotation as it is.
+var plainCallID = regexp.MustCompile(`^[A-Za-z0-9._-]{1,100}$`)
+
+// callMark is what stands for the CallID on an object: two CallIDs never have the
+// same.
+func (a Actor) callMark() string {
+	if a.CallID == "" || plainCallID.MatchString(a.CallID) {
+		return a.CallID
+	}
+	return digestOf(a.CallID)
+}
+
 // Annotations that a write leaves on a Passage.
 const (
 	AnnotationRequestedBy  = "hecate-mcp.dev/requested-by"
@@ -58,12 +97,9 @@ const (
 
 // annotations are those of an Actor, without what is empty.
 func (a Actor) annotations() map[string]string {
-	out := map[string]string{AnnotationRequestedBy: a.RequestedBy, AnnotationConfirmedVia: a.ConfirmedVia, AnnotationClient: a.Client, AnnotationCallID: a.CallID}
-	for k, v := range out {
-		if out[k] = clean(v, 200); v == "" {
-			delete(out, k)
-		}
-	}
+	out := map[string]string{AnnotationRequestedBy: clean(a.RequestedBy, 200), AnnotationConfirmedVia: clean(a.ConfirmedVia, 200),
+		AnnotationClient: clean(a.Client, 200), AnnotationCallID: a.callMark()}
+	maps.DeleteFunc(out, func(_, v string) bool { return v == "" })
 	return out
 }
 
@@ -117,16 +153,67 @@ func digestOf(pin any) string {
 	return hex.EncodeToString(sum[:])
 }
 
-// differences compares two pins field by field, by their JSON names.
+// differences compares two pins field by field, by their JSON names. Of lists only
+// what one has and the other has not is told.
 func differences(planned, now any) []Difference {
 	a, b := fieldsOf(planned), fieldsOf(now)
 	var out []Difference
 	for _, k := range slices.Sorted(maps.Keys(a)) {
-		if !bytes.Equal(a[k], b[k]) {
-			out = append(out, Difference{k, clean(strings.Trim(string(a[k]), `"`), 300), clean(strings.Trim(string(b[k]), `"`), 300)})
+		if bytes.Equal(a[k], b[k]) {
+			continue
+		}
+		before, after := words(a[k]), words(b[k])
+		say := func(these, others []string) string {
+			these = slices.DeleteFunc(slices.Clone(these), func(s string) bool { return slices.Contains(others, s) })
+			return orNone(clean(strings.Join(these, ", "), 500))
+		}
+		out = append(out, Difference{k, say(before, after), say(after, before)})
+	}
+	return out
+}
+
+// words are a field's value, or each entry of its list, as text.
+func words(raw json.RawMessage) []string {
+	d := json.NewDecoder(bytes.NewReader(raw))
+	d.UseNumber()
+	var v any
+	if err := d.Decode(&v); err != nil {
+		panic("ops: a pin is JSON: " + err.Error()) // it was just marshalled
+	}
+	list, ok := v.([]any)
+	if !ok {
+		list = []any{v}
+	}
+	var out []string
+	for _, x := range list {
+		if w := word(x); w != "" {
+			out = append(out, w)
 		}
 	}
 	return out
+}
+
+func word(v any) string {
+	switch v := v.(type) {
+	case nil:
+		return ""
+	case []any:
+		var parts []string
+		for _, x := range v {
+			parts = append(parts, word(x))
+		}
+		return strings.Join(parts, "+")
+	case map[string]any:
+		var parts []string
+		for _, k := range slices.Sorted(maps.Keys(v)) {
+			if w := word(v[k]); w != "" {
+				parts = append(parts, k+"="+w)
+			}
+		}
+		return strings.Join(parts, " ")
+	default:
+		return fmt.Sprint(v)
+	}
 }
 
 func fieldsOf(pin any) map[string]json.RawMessage {
@@ -142,10 +229,10 @@ func fieldsOf(pin any) map[string]json.RawMessage {
 }
 
 // PlainEmail checks that an actor is an e-mail address and nothing else, as the
-// evidence server asks for it.
+// evidence server asks for it. The error is an *InvalidError.
 func PlainEmail(s string) error {
 	a, err := mail.ParseAddress(s)
-	if err != nil || a.Address != s || a.Name != "" || len(s) > 200 {
+	if err != nil || a.Address != s || len(s) > 200 || strings.ContainsAny(s, " \"\\") {
 		return &InvalidError{fmt.Sprintf("the actor %q is not a plain e-mail address, such as ann@example.com", clean(s, 80))}
 	}
 	return nil
@@ -163,10 +250,68 @@ func artifactLines(b *v1alpha1.Bundle) []string {
 	return out
 }
 
-func warningLines(ws []Warning) []string {
+// maxLines bounds each list that a person is shown.
+const maxLines = 30
+
+// listed is a list as lines, the rest of a long one counted.
+func listed[T any](items []T, line func(T) string) []string {
 	var out []string
-	for _, w := range ws {
-		out = append(out, fmt.Sprintf("WARNING %s: %s", w.Kind, clean(w.Detail, 300)))
+	for i, x := range items {
+		if i == maxLines {
+			return append(out, fmt.Sprintf("… and %d more of these", len(items)-i))
+		}
+		out = append(out, line(x))
 	}
 	return out
+}
+
+func warningLines(ws []Warning) []string {
+	return listed(ws, func(w Warning) string { return fmt.Sprintf("WARNING %s: %s", w.Kind, clean(w.Detail, 300)) })
+}
+
+func refusalLines(rs []Refusal) []string {
+	return listed(rs, func(r Refusal) string { return fmt.Sprintf("REFUSED %s: %s", r.Reason, clean(r.Detail, 300)) })
+}
+
+func evidenceLines(cs []EvidenceCheck) []string {
+	return listed(cs, func(c EvidenceCheck) string {
+		return clean(fmt.Sprintf("evidence: %s %s %s", c.Check, c.Result, c.Detail), 300)
+	})
+}
+
+// surePreview is preview for a write: what could not be read leaves a Preview open,
+// but a write must not take it for absent. It is then the reading's error.
+func (o *Ops) surePreview(ctx context.Context, q PreviewQuery) (*Preview, *previewed, error) {
+	p, from, err := o.preview(ctx, q)
+	if err != nil {
+		return nil, nil, err
+	}
+	// An API server that is away has no Secret's word either: what the evidence server
+	// would say has not changed by that.
+	for _, i := range p.Incomplete {
+		if i.Object.Kind == kindSecret && (i.Code == SourceUnavailable || i.Code == SourceTimeout) {
+			return nil, nil, apierrors.NewServiceUnavailable(fmt.Sprintf("Secret %s/%s could not be read: %s", i.Object.Namespace, i.Object.Name, i.Detail))
+		}
+	}
+	again, err := from.view.sure(v1alpha1.KindPassage, v1alpha1.KindBundle)
+	if again {
+		q.Namespace, q.Gate = p.Namespace, p.Gate
+		return o.surePreview(ctx, q)
+	}
+	return p, from, err
+}
+
+const kindSecret = "Secret"
+
+// sure is the error of kinds that could not be read. again says that they were
+// read in another namespace only, where all were asked for: asking in the Gate's
+// own tells.
+func (v *view) sure(kinds ...string) (again bool, err error) {
+	for _, kind := range kinds {
+		if err := v.e.kindsUnread[kind]; err != nil {
+			return false, fmt.Errorf("the %ss of namespace %s could not be read, and what is allowed depends on them: %w", kind, v.g.Namespace, err)
+		}
+		again = again || v.e.unread(kind, v.g.Namespace)
+	}
+	return again, nil
 }

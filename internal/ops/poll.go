@@ -9,6 +9,7 @@ import (
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/hecate-mcp/hecate-mcp/internal/api/v1alpha1"
@@ -102,7 +103,7 @@ func (p *PollPlan) Lines() []string {
 		out = append(out, "looked last: "+stamp(*b.Status.LastPolled))
 	}
 	if b.Status.LatestBundle != "" {
-		out = append(out, "newest Bundle: "+b.Status.LatestBundle)
+		out = append(out, "newest Bundle: "+clean(b.Status.LatestBundle, 253))
 	}
 	if b.Spec.Emit == v1alpha1.EmitManual {
 		return append(out, "The Beacon is manual: it only discovers, and makes no Bundle by itself.")
@@ -131,37 +132,45 @@ func (o *Ops) Poll(ctx context.Context, p *PollPlan, _ Actor) (*Polled, error) {
 	if r := p.Refused(); r != nil {
 		return nil, r
 	}
-	deadline := time.Now().Add(retryFor)
 	value := strconv.FormatInt(o.now().UnixNano(), 10)
+	if err := insist(ctx, func() error { return o.pollOnce(ctx, p, value) }); err != nil {
+		return nil, err
+	}
+	return &Polled{Beacon: p.Object(), RequestedAt: value}, nil
+}
+
+// insist makes a write that reads first, and may be made again, until it is
+// answered: an API server that is away is waited for, and what met another write
+// starts over.
+func insist(ctx context.Context, write func() error) error {
+	deadline := time.Now().Add(retryFor)
 	for conflicts := 0; ; {
-		err := o.pollOnce(ctx, p, value)
+		err := write()
 		switch {
-		case err == nil:
-			return &Polled{Beacon: p.Object(), RequestedAt: value}, nil
 		case apierrors.IsConflict(err) && conflicts < maxConflicts:
 			conflicts++
 		case unanswered(err) && time.Now().Before(deadline):
 		default:
-			return nil, err
+			return err
 		}
 		if !sleep(ctx, retryEvery/5) {
-			return nil, err
+			return err
 		}
 	}
 }
 
 func (o *Ops) pollOnce(ctx context.Context, p *PollPlan, value string) error {
-	b, err := o.Beacon(ctx, p.pin.Namespace, p.pin.Beacon)
-	if err != nil {
-		return err
-	}
 	obj := p.Object()
-	if diffs := differences(p.pin, planPoll(b).pin); len(diffs) > 0 {
-		return &DriftedError{Object: &obj, Differences: diffs}
-	}
 	u, err := o.whole(ctx, obj)
 	if err != nil {
 		return err
+	}
+	var b v1alpha1.Beacon
+	if err := runtime.DefaultUnstructuredConverter.FromUnstructured(u.Object, &b); err != nil {
+		return err
+	}
+	if diffs := differences(p.pin, planPoll(&b).pin); len(diffs) > 0 {
+		return &DriftedError{Object: &obj, Differences: diffs}
 	}
 	marks := u.GetAnnotations()
 	if marks == nil {
@@ -173,10 +182,14 @@ func (o *Ops) pollOnce(ctx context.Context, p *PollPlan, value string) error {
 }
 
 // whole reads an object with every field that the API server has, known here or
-// not: what is written back must lose none.
+// not: what is written back must lose none. One that is gone is a *NotFoundError.
 func (o *Ops) whole(ctx context.Context, obj Object) (*unstructured.Unstructured, error) {
 	u := &unstructured.Unstructured{}
 	u.SetAPIVersion(obj.APIVersion)
 	u.SetKind(obj.Kind)
-	return u, o.Client.Get(ctx, client.ObjectKey{Namespace: obj.Namespace, Name: obj.Name}, u)
+	err := o.Client.Get(ctx, client.ObjectKey{Namespace: obj.Namespace, Name: obj.Name}, u)
+	if sourceCode(err) == SourceNotFound {
+		err = &NotFoundError{Object: obj}
+	}
+	return u, err
 }

@@ -2,12 +2,14 @@ package ops
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"slices"
+	"strings"
 	"time"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/labels"
+	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/hecate-mcp/hecate-mcp/internal/api/v1alpha1"
@@ -31,10 +33,9 @@ type PromotePlan struct {
 	// slot is the name of the Passage that would be opened.
 	slot string
 	// known are the Passages of the Gate, by UID.
-	known    map[string]bool
-	view     *view
-	bundle   *v1alpha1.Bundle
-	refusals []Refusal
+	known  map[string]bool
+	view   *view
+	bundle *v1alpha1.Bundle // nil only in a refused plan
 }
 
 // Promoted is a promotion that was made.
@@ -46,14 +47,15 @@ type Promoted struct {
 }
 
 // PlanPromote says what a promotion would do. It is Preview, with a name for the
-// Passage and the rules for the actor. Errors are Preview's and *InvalidError.
+// Passage and the rules for the actor. Errors are Preview's, *InvalidError, and the
+// API server's where it did not let the Passages or Bundles be read.
 func (o *Ops) PlanPromote(ctx context.Context, q PromoteQuery) (*PromotePlan, error) {
 	if q.ActorEmail != "" {
 		if err := PlainEmail(q.ActorEmail); err != nil {
 			return nil, err
 		}
 	}
-	preview, from, err := o.preview(ctx, q.PreviewQuery)
+	preview, from, err := o.surePreview(ctx, q.PreviewQuery)
 	if err != nil {
 		return nil, err
 	}
@@ -63,24 +65,22 @@ func (o *Ops) PlanPromote(ctx context.Context, q PromoteQuery) (*PromotePlan, er
 	for _, x := range passages {
 		p.known[string(x.UID)] = true
 	}
-	p.refusals = slices.Clone(preview.Refusals)
-	self := v.object()
-	if !v.passagesKnown() {
-		p.refusals = append(p.refusals, Refusal{Reason: RefusedUnread, Object: &self, Detail: "the Passages of " + v.g.Name + " could not be read: whether one is crossing is not known"})
-	}
-	if q.ActorEmail != "" && slices.Contains(evidenceStep(v.g).checks, CheckChange) && !personApproved(from.artifacts) {
-		p.refusals = append(p.refusals, Refusal{Reason: RefusedDeployer, Object: &self, Fix: "promote without an e-mail actor, or after a person approved",
-			Detail: fmt.Sprintf("the change step records %s as deployer, and no other person has signed the trail off, as far as can be told: that sign-off alone would lift the hold", clean(q.ActorEmail, 200))})
+	if q.ActorEmail != "" && slices.Contains(evidenceStep(v.g).checks, CheckChange) && !approvedByOther(from.artifacts, q.ActorEmail) {
+		self := v.object()
+		p.Refusals = append(p.Refusals, Refusal{Reason: RefusedDeployer, Object: &self, Fix: "promote without an e-mail address as actor, or after another person approved",
+			Detail: fmt.Sprintf("the change step records %s as deployer, and no other person is known to have signed the trail off: the deployer's own sign-off alone would lift the hold", clean(q.ActorEmail, 200))})
+		p.Verdict, p.WouldCross = PreviewRefused, false
+		p.Summary = p.summarise(v)
 	}
 	return p, nil
 }
 
-// personApproved says whether a person has approved the trail that the change
-// step looks at, the first image's.
-func personApproved(artifacts []ArtifactEvidence) bool {
+// approvedByOther says whether a person other than who has approved the trail that
+// the change step looks at, the first image's.
+func approvedByOther(artifacts []ArtifactEvidence, who string) bool {
 	first := firstOf(artifacts)
 	return first != nil && slices.ContainsFunc(first.Approvals, func(a TrailApproval) bool {
-		return a.Kind == fides.KindSession && a.Role == fides.RoleApprover
+		return a.Kind == fides.KindSession && a.Role == fides.RoleApprover && !strings.EqualFold(a.By, who)
 	})
 }
 
@@ -97,7 +97,7 @@ func (p *PromotePlan) Title() string {
 func (p *PromotePlan) Confirm() string { return p.Gate }
 
 // Refused is the first refusal of the rules.
-func (p *PromotePlan) Refused() *RefusedError { return refusedBy(p.refusals) }
+func (p *PromotePlan) Refused() *RefusedError { return refusedBy(p.Refusals) }
 
 // Lines show what would cross, how, and every warning.
 func (p *PromotePlan) Lines() []string {
@@ -107,15 +107,11 @@ func (p *PromotePlan) Lines() []string {
 		out = append(out, "digest: "+clean(p.Preview.Digest, 80), "artifacts:")
 		out = append(out, artifactLines(p.bundle)...)
 	}
-	out = append(out, "replaces: "+orNone(p.Pin.Current))
+	out = append(out, "replaces: "+orNone(clean(p.Pin.Current, 253)))
 	if g.Spec.Passage != nil {
 		out = append(out, "steps:")
-		for i, s := range g.Spec.Passage.Steps {
-			if i == 2*MaxNames {
-				out = append(out, fmt.Sprintf("  … and %d more", len(g.Spec.Passage.Steps)-i))
-				break
-			}
-			out = append(out, fmt.Sprintf("  %d. %s", i+1, clean(s.Uses, 80)))
+		for i, line := range listed(g.Spec.Passage.Steps, func(s v1alpha1.Step) string { return clean(s.Uses+" "+s.As, 120) }) {
+			out = append(out, fmt.Sprintf("  %d. %s", i+1, line))
 		}
 	}
 	if p.Pin.Approval != "" {
@@ -125,16 +121,12 @@ func (p *PromotePlan) Lines() []string {
 		out = append(out, "recorded as: "+clean(p.query.ActorEmail, 200))
 	}
 	out = append(out, "would end: "+string(p.Verdict))
-	for _, c := range p.Evidence {
-		out = append(out, clean(fmt.Sprintf("evidence: %s %s %s", c.Check, c.Result, c.Detail), 300))
-	}
-	for _, r := range p.refusals {
-		out = append(out, fmt.Sprintf("REFUSED %s: %s", r.Reason, clean(r.Detail, 300)))
-	}
+	out = append(out, evidenceLines(p.Evidence)...)
+	out = append(out, refusalLines(p.Refusals)...)
 	return append(out, warningLines(p.Warnings)...)
 }
 
-// Bounds of making one promotion when the API server does not answer.
+// Bounds of making one write when the API server does not answer.
 const (
 	retryEvery = 500 * time.Millisecond
 	retryFor   = 30 * time.Second
@@ -146,66 +138,76 @@ const (
 // was lost is asked for again, here and by callers, without a second crossing.
 //
 // Errors are *RefusedError (also when another Passage came first: its object
-// names it), *DriftedError, those of PlanPromote, and the API server's. After
-// one of the last, when the API server does not answer at all, the Passage may
-// be there or not; promoting again tells.
+// names it), *DriftedError, *InvalidError, those of PlanPromote, and the API
+// server's. After one of the last that says so, the Passage may be there or not;
+// promoting again tells.
 func (o *Ops) Promote(ctx context.Context, p *PromotePlan, a Actor) (*Promoted, error) {
 	if r := p.Refused(); r != nil {
 		return nil, r
 	}
+	if err := a.check(); err != nil {
+		return nil, err
+	}
+	a = a.called()
+	sent := false
 	deadline := time.Now().Add(retryFor)
 	for {
-		done, err := o.promoteOnce(ctx, p, a)
-		if err == nil || !unanswered(err) {
-			return done, err
+		before := sent
+		done, err := o.promoteOnce(ctx, p, a, &sent)
+		switch {
+		case err == nil:
+			return done, nil
+		case !unanswered(err) && !apierrors.IsAlreadyExists(err):
+			return nil, err
+		case sent && !before:
+			deadline = time.Now().Add(retryFor) // however long it hung: look at least once
 		}
-		if time.Now().After(deadline) || !sleep(ctx, retryEvery) {
-			return nil, fmt.Errorf("the API server gave no answer: whether Passage %s was opened is not known; asking again opens no second one: %w", p.slot, err)
+		if time.Now().Before(deadline) && sleep(ctx, retryEvery) {
+			continue
 		}
+		if sent {
+			err = fmt.Errorf("whether Passage %s was opened is not known; asking again opens no second one: %w", p.slot, err)
+		}
+		return nil, err
 	}
 }
 
-func (o *Ops) promoteOnce(ctx context.Context, p *PromotePlan, a Actor) (*Promoted, error) {
+// promoteOnce looks for what is there already and else makes the Passage. sent is
+// set once the API server may have been asked for one.
+func (o *Ops) promoteOnce(ctx context.Context, p *PromotePlan, a Actor, sent *bool) (*Promoted, error) {
+	var there v1alpha1.Passage
+	err := o.Client.Get(ctx, client.ObjectKey{Namespace: p.Namespace, Name: p.slot}, &there)
+	switch {
+	case err == nil && there.Annotations[AnnotationCallID] == a.callMark():
+		return &Promoted{Passage: p.view.passageObject(&there), Own: true, Warnings: o.besides(ctx, p.view.g, &there)}, nil
+	case err == nil:
+		return nil, overtaken(&there)
+	case sourceCode(err) != SourceNotFound:
+		return nil, err
+	}
 	q := p.query
 	q.Namespace, q.Gate, q.Bundle = p.Namespace, p.Gate, p.Bundle
+	if PlainEmail(a.Name) == nil {
+		q.ActorEmail = a.Name // it is recorded, whoever planned
+	}
 	now, err := o.PlanPromote(ctx, q)
 	if err != nil {
 		return nil, err
 	}
-	v := now.view
-	for _, x := range v.e.passages[v.key] {
-		if x.Name == p.slot && own(x, a) {
-			return &Promoted{Passage: v.passageObject(x), Own: true, Warnings: now.concurrent(x)}, nil
-		}
-	}
 	if err := p.compare(now); err != nil {
 		return nil, err
 	}
-	passage, err := gate.BuildPassage(v.g, now.bundle, a.Name)
+	passage, err := gate.BuildPassage(now.view.g, now.bundle, clean(a.Name, 200))
 	if err != nil {
 		return nil, err
 	}
 	passage.GenerateName, passage.Name, passage.Annotations = "", p.slot, a.annotations()
 	err = o.Client.Create(ctx, passage)
-	if apierrors.IsAlreadyExists(err) {
-		var there v1alpha1.Passage
-		if err := o.Client.Get(ctx, client.ObjectKey{Namespace: p.Namespace, Name: p.slot}, &there); err != nil {
-			return nil, err
-		}
-		if own(&there, a) {
-			return &Promoted{Passage: v.passageObject(&there), Own: true}, nil
-		}
-		return nil, overtaken(&there)
-	}
+	*sent = *sent || err == nil || unanswered(err)
 	if err != nil {
-		return nil, err
+		return nil, err // also AlreadyExists: whose it is shows at the next look
 	}
-	return &Promoted{Passage: v.passageObject(passage), Warnings: o.besides(ctx, v.g, passage)}, nil
-}
-
-// own says whether a Passage was opened by this very call.
-func own(p *v1alpha1.Passage, a Actor) bool {
-	return a.CallID != "" && p.Annotations[AnnotationCallID] == a.annotations()[AnnotationCallID]
+	return &Promoted{Passage: now.view.passageObject(passage), Warnings: o.besides(ctx, now.view.g, passage)}, nil
 }
 
 // overtaken is the refusal of a plan that another Passage came before.
@@ -246,40 +248,47 @@ func (p *PromotePlan) compare(now *PromotePlan) error {
 	return nil
 }
 
-// concurrent warns of other Passages of the Gate that are not finished.
-func (p *PromotePlan) concurrent(mine *v1alpha1.Passage) []Warning {
-	return concurrent(p.view.running, mine)
-}
-
-func concurrent(running []*v1alpha1.Passage, mine *v1alpha1.Passage) []Warning {
-	var out []Warning
-	for _, x := range running {
-		if x.UID != mine.UID && mine.Active() {
-			obj := hecate(v1alpha1.KindPassage, x.Namespace, x.Name)
-			out = append(out, Warning{Kind: WarnConcurrent, Object: &obj, Detail: fmt.Sprintf("Passage %s of %s is not finished either: two crossings of %s run side by side; abort one", x.Name, x.Spec.Bundle, mine.Spec.Gate)})
-		}
-	}
-	return out
-}
-
 // besides looks once more after a Passage was opened: somebody who creates
 // Passages under other names (kubectl, the controller of an automatic Gate) may
 // have done so in the same instant.
 func (o *Ops) besides(ctx context.Context, g *v1alpha1.Gate, mine *v1alpha1.Passage) []Warning {
-	var running []*v1alpha1.Passage
-	for _, sel := range passageSelectors(g) {
-		ps, err := o.listPassages(ctx, g.Namespace, sel)
+	if !mine.Active() {
+		return nil
+	}
+	others, err := o.running(ctx, g, mine.UID)
+	if err != nil {
+		obj := hecate(v1alpha1.KindPassage, mine.Namespace, mine.Name)
+		return []Warning{{WarnConcurrent, "whether another Passage was opened at the same instant could not be read", &obj}}
+	}
+	var out []Warning
+	for _, x := range others {
+		obj := hecate(v1alpha1.KindPassage, x.Namespace, x.Name)
+		out = append(out, Warning{Kind: WarnConcurrent, Object: &obj,
+			Detail: fmt.Sprintf("Passage %s of %s is not finished either: it and %s cross %s side by side; abort one", x.Name, x.Spec.Bundle, mine.Name, mine.Spec.Gate)})
+	}
+	return out
+}
+
+// running are the Passages of a Gate that are not finished, but for one: those
+// with its label, which a long name can't be, and those with none.
+func (o *Ops) running(ctx context.Context, g *v1alpha1.Gate, but types.UID) ([]v1alpha1.Passage, error) {
+	selectors := []labels.Selector{unlabelledSelector()}
+	if len(g.Name) <= gate.MaxLabelLength {
+		selectors = append(selectors, ofGate(g.Name))
+	}
+	var out []v1alpha1.Passage
+	for _, s := range selectors {
+		ps, err := o.listPassages(ctx, g.Namespace, s)
 		if err != nil {
-			obj := hecate(v1alpha1.KindPassage, mine.Namespace, mine.Name)
-			return []Warning{{WarnConcurrent, "whether another Passage was opened at the same instant could not be read", &obj}}
+			return nil, err
 		}
-		for i := range ps {
-			if gateOf(&ps[i]) == g.Name && ps[i].Active() {
-				running = append(running, &ps[i])
+		for _, x := range ps {
+			if gateOf(&x) == g.Name && x.Active() && x.UID != but {
+				out = append(out, x)
 			}
 		}
 	}
-	return concurrent(running, mine)
+	return out, nil
 }
 
 // unanswered says that the API server's answer is missing, so that what was asked
@@ -287,7 +296,7 @@ func (o *Ops) besides(ctx context.Context, g *v1alpha1.Gate, mine *v1alpha1.Pass
 func unanswered(err error) bool {
 	switch cluster.Classify(err) {
 	case cluster.CodeUnavailable, cluster.CodeTimeout:
-		return !errors.Is(err, context.Canceled)
+		return true
 	}
 	return false
 }

@@ -40,7 +40,6 @@ var RefusalReasons = []Meaning[RefusalReason]{
 
 // Refusal reasons that only a write meets.
 const (
-	RefusedUnread      RefusalReason = "PassagesUnreadable"
 	RefusedDeployer    RefusalReason = "DeployerWouldApprove"
 	RefusedFinished    RefusalReason = "AlreadyFinished"
 	RefusedAborting    RefusalReason = "AlreadyAborting"
@@ -53,14 +52,13 @@ const (
 
 // WriteRefusals lists the reasons that only a write meets.
 var WriteRefusals = []Meaning[RefusalReason]{
-	{RefusedUnread, "the Gate's Passages could not be read, so nobody can tell whether one is crossing"},
 	{RefusedDeployer, "an e-mail actor is recorded as deployer, and no person has approved: the deployer's own sign-off would lift the hold"},
 	{RefusedFinished, "the Passage is finished: there is nothing to stop"},
 	{RefusedAborting, "somebody asked for the abort already; the controller has not acted on it yet"},
 	{RefusedNotNeeded, "the Gate asks for no approval of Bundles of this Beacon"},
 	{RefusedApproved, "somebody has approved this Bundle for this Gate before; one approval stands"},
 	{RefusedNoEvidence, "the approval has to be recorded in the evidence server, which can't be asked or knows no trail"},
-	{RefusedNotHuman, "the evidence server recorded the approval as that of no person, which does not count"},
+	{RefusedNotHuman, "the sign-off in the evidence server would not stand, or does not, under the approver's own e-mail address as a person's"},
 	{RefusedNothingRuns, "nothing is crossing the Gate"},
 }
 

@@ -8,18 +8,17 @@ import (
 )
 
 type abortIn struct {
-	Passage string `json:"passage,omitempty" jsonschema_description:"exact name; left out: the one that is crossing gate"`
-	Gate    string `json:"gate,omitempty" jsonschema_description:"exact name or a unique part; needed without passage"`
+	Passage string `json:"passage,omitempty" jsonschema_description:"exact name"`
+	Gate    string `json:"gate,omitempty" jsonschema_description:"or what is crossing this Gate"`
 	InNamespace
 }
 
 type abortOut struct {
-	Result
+	wrote
 	Passage   ops.Object     `json:"passage" jsonschema_description:"the attempt that stops"`
 	Phase     string         `json:"phase" jsonschema_description:"as last seen"`
-	Restarted *ops.Object    `json:"restarted,omitempty" jsonschema_description:"the Passage that an automatic Gate has opened since"`
+	Restarted *ops.Object    `json:"restarted,omitempty" jsonschema_description:"opened by an automatic Gate since"`
 	Warnings  []writeWarning `json:"warnings,omitempty" jsonschema_description:"{kind, detail, object}"`
-	confirmed
 }
 
 var abortPassage = New(About{
@@ -28,7 +27,7 @@ var abortPassage = New(About{
 	Toolset: Promotion,
 	Writes:  true,
 	Hints:   Hints{Destructive: true, Idempotent: true},
-	Description: "Stops a crossing (Passage) that is not finished, after a person confirmed it: its unfinished steps become Aborted, what it did stays. " +
+	Description: "Stops a crossing (Passage) once a person has confirmed: what it did stays. " +
 		"An automatic Gate may start the same Bundle again; the answer says whether it did.",
 }, func(ctx context.Context, env *Env, in abortIn) (abortOut, error) {
 	if in.Passage == "" && in.Gate == "" {
@@ -46,8 +45,8 @@ var abortPassage = New(About{
 		return abortOut{}, err
 	}
 	r := done.Result
-	out := abortOut{Result: Result{Scope: env.scope(ctx, r.Passage.Namespace)}, Passage: r.Passage, Phase: r.Phase, Restarted: r.Restarted,
-		Warnings: writeWarnings(r.Warnings), confirmed: done.confirmed()}
+	out := abortOut{wrote: done.wrote(env.scope(ctx, r.Passage.Namespace)), Passage: r.Passage, Phase: r.Phase, Restarted: r.Restarted,
+		Warnings: writeWarnings(r.Warnings)}
 	out.Summary = fmt.Sprintf("Passage %s was asked to stop: %s", r.Passage.Name, r.Phase)
 	if r.Restarted != nil {
 		out.Summary += "; the Gate has opened " + r.Restarted.Name + " since"
@@ -59,7 +58,7 @@ var abortPassage = New(About{
 	for _, x := range out.Warnings {
 		w.Item("%s  %s", w.Code(string(x.Kind)), x.Detail)
 	}
-	w.result(out.Result)
+	w.wrote(out.wrote)
 })
 
 type pollIn struct {
@@ -68,10 +67,9 @@ type pollIn struct {
 }
 
 type pollOut struct {
-	Result
+	wrote
 	Beacon      ops.Object `json:"beacon" jsonschema_description:"the Beacon that looks now"`
-	RequestedAt string     `json:"requestedAt" jsonschema_description:"what status.lastHandledReconcileAt echoes once it has looked"`
-	confirmed
+	RequestedAt string     `json:"requestedAt" jsonschema_description:"echoed in status.lastHandledReconcileAt"`
 }
 
 var pollBeacon = New(About{
@@ -80,7 +78,7 @@ var pollBeacon = New(About{
 	Toolset:     Promotion,
 	Writes:      true,
 	Hints:       Hints{Idempotent: true, OpenWorld: true},
-	Description: "Asks a Beacon to look at its sources now instead of at its next interval, after a person confirmed it. A new Bundle, if there is one, shows in list_bundles a moment later.",
+	Description: "Lets a Beacon look at its sources now, once a person has confirmed. A new Bundle shows in list_bundles a moment later.",
 }, func(ctx context.Context, env *Env, in pollIn) (pollOut, error) {
 	done, err := write[*ops.PollPlan, *ops.Polled]{
 		tool:   "poll_beacon",
@@ -94,11 +92,11 @@ var pollBeacon = New(About{
 		return pollOut{}, err
 	}
 	r := done.Result
-	out := pollOut{Result: Result{Scope: env.scope(ctx, r.Beacon.Namespace)}, Beacon: r.Beacon, RequestedAt: r.RequestedAt, confirmed: done.confirmed()}
+	out := pollOut{wrote: done.wrote(env.scope(ctx, r.Beacon.Namespace)), Beacon: r.Beacon, RequestedAt: r.RequestedAt}
 	out.Summary = fmt.Sprintf("Beacon %s was asked to look now", r.Beacon.Name)
 	out.NextSteps = []ops.NextStep{{Tool: "list_bundles", Arguments: map[string]string{"beacon": r.Beacon.Name, "namespace": r.Beacon.Namespace}, Why: "whether a new Bundle came of it"}}
 	return out, nil
 }, func(w *Writer, out pollOut) {
 	w.Summary(out.Summary)
-	w.result(out.Result)
+	w.wrote(out.wrote)
 })

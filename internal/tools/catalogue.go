@@ -1,6 +1,7 @@
 package tools
 
 import (
+	"github.com/hecate-mcp/hecate-mcp/internal/confirm"
 	"github.com/hecate-mcp/hecate-mcp/internal/gitops"
 	"github.com/hecate-mcp/hecate-mcp/internal/ops"
 )
@@ -39,6 +40,8 @@ func Catalogue() []CodeGroup {
 		group("SourceCode", "incomplete[].code", ops.SourceCodes),
 		group("AuditKind", "entries[].kind", ops.AuditKinds),
 		group("RefusalReason", "refusals[].reason", ops.RefusalReasons),
+		group("WriteRefusal", "reason of Refused, for writes: every RefusalReason and these", ops.WriteRefusals),
+		group("Confirmation", "reason of ConfirmationRequired, ConfirmationDeclined and ConfirmationExpired", confirmReasons),
 		group("PreviewVerdict", "verdict of preview_promotion", ops.PreviewVerdicts),
 		group("Role", "whoMustAct[].who", ops.Roles),
 		group("ExclusionReason", "packet.notBy[].why", ops.ExclusionReasons),
@@ -54,6 +57,29 @@ func Catalogue() []CodeGroup {
 		group("Authority", "findings[].source", meanings(gitops.Sources)),
 		group("Effect", "directlyAffected[].effect", meanings(gitops.Effects)),
 		group("UnmappedReason", "unmappedFiles[].reason", meanings(gitops.UnmappedReasons)),
+		group("ReconcileCode", "results[].code of reconcile_flux", reconcileCodes),
+		group("DeclineReason", "declined[].code of reconcile_flux", declineReasons),
 		group("Code", "code of an error", Codes),
 	}
+}
+
+// confirmReasons are the reasons of internal/confirm with their meanings.
+var confirmReasons = []ops.Meaning[confirm.Reason]{
+	{Code: confirm.NoForm, Meaning: "the client does not declare that it can ask a person"},
+	{Code: confirm.NoAnswer, Meaning: "the client was asked and gave no answer in time, or an error"},
+	{Code: confirm.Busy, Meaning: "too many questions wait for an answer already"},
+	{Code: confirm.StillWaiting, Meaning: "the plan of the same call waits for a person already"},
+	{Code: confirm.Said, Meaning: "a person said no"},
+	{Code: confirm.Cancelled, Meaning: "the question was closed without an answer"},
+	{Code: confirm.NotConfirmed, Meaning: "accepted, but confirm is not true"},
+	{Code: confirm.Unreadable, Meaning: "the answer is none of accept, decline and cancel"},
+	{Code: confirm.TooLate, Meaning: "the confirmation's time is over"},
+	{Code: confirm.Used, Meaning: "the confirmation was used before"},
+	{Code: confirm.Unknown, Meaning: "this server process does not have the question (any more)"},
+	{Code: confirm.Replaced, Meaning: "a newer plan of the same call was asked about meanwhile"},
+	{Code: confirm.OtherCall, Meaning: "the answer belongs to another tool or other arguments"},
+	{Code: confirm.OtherPrincipal, Meaning: "the answer belongs to somebody else's call"},
+	{Code: confirm.Tampered, Meaning: "the state is not as this server sealed it"},
+	{Code: confirm.Silent, Meaning: "the state came back without an answer"},
+	{Code: confirm.Unasked, Meaning: "an answer came without a question"},
 }

@@ -77,7 +77,11 @@ func onlyText(t testing.TB, res *mcp.CallToolResult) string {
 // TestToolsOverMCP holds that the list on the wire is the registry's, schemas
 // included; the client's own types would not show that.
 func TestToolsOverMCP(t *testing.T) {
-	s := NewServer(demoEnv(t), All(), "1.2.3", discard)
+	reading, err := Select(nil, false)
+	if err != nil {
+		t.Fatal(err)
+	}
+	s := NewServer(demoEnv(t), reading, "1.2.3", discard)
 	raw, err := json.Marshal(s.HandleMessage(context.Background(), json.RawMessage(`{"jsonrpc":"2.0","id":1,"method":"tools/list"}`)))
 	if err != nil {
 		t.Fatal(err)
@@ -94,10 +98,10 @@ func TestToolsOverMCP(t *testing.T) {
 	if err := json.Unmarshal(raw, &list); err != nil {
 		t.Fatal(err)
 	}
-	if len(list.Result.Tools) != len(All()) {
-		t.Fatalf("%d tools are listed, not %d", len(list.Result.Tools), len(All()))
+	if len(list.Result.Tools) != len(reading) {
+		t.Fatalf("%d tools are listed, not %d", len(list.Result.Tools), len(reading))
 	}
-	for i, want := range All() {
+	for i, want := range reading {
 		got := list.Result.Tools[i]
 		if got.Name != want.Name || got.Title != want.Title || got.Description != want.Description {
 			t.Errorf("listed %s (%s), not %s", got.Name, got.Title, want.Name)

@@ -14,24 +14,26 @@ type promoteIn struct {
 	Gate   string `json:"gate" jsonschema_description:"exact name or a unique part"`
 	Bundle string `json:"bundle,omitempty" jsonschema_description:"exact name; left out: the newest not yet in"`
 	InNamespace
-	Consult bool `json:"consultChangeGate,omitempty" jsonschema_description:"default false; true may write an attestation to the trail"`
+	Consult bool `json:"consultChangeGate,omitempty" jsonschema_description:"as in preview_promotion"`
 	InWait
 }
 
 type promoteOut struct {
-	Result
+	wrote
 	Gate      string         `json:"gate" jsonschema_description:"Gate"`
 	Namespace string         `json:"namespace" jsonschema_description:"namespace"`
 	Bundle    string         `json:"bundle" jsonschema_description:"Bundle that crosses"`
-	Passage   ops.Object     `json:"passage" jsonschema_description:"the attempt, for get_passage"`
-	Phase     string         `json:"phase" jsonschema_description:"when this was answered: New, Pending, Running, Succeeded, Failed, Aborted"`
-	Steps     []ops.StepRow  `json:"steps,omitempty" jsonschema_description:"after a wait: {index, uses, phase, reason, message, attempts, sank}"`
+	Passage   ops.Object     `json:"passage" jsonschema_description:"for get_passage"`
+	Phase     string         `json:"phase" jsonschema_description:"New, Pending, Running, Succeeded, Failed, Aborted"`
+	Steps     []writeStep    `json:"steps,omitempty" jsonschema_description:"after a wait: {index, uses, phase, reason, message, attempts, sank}"`
 	Warnings  []writeWarning `json:"warnings,omitempty" jsonschema_description:"{kind, detail, object}"`
-	confirmed
 }
 
 // writeWarning is ops.Warning where the schema describes it in a line.
 type writeWarning ops.Warning
+
+// writeStep is ops.StepRow likewise.
+type writeStep ops.StepRow
 
 func writeWarnings(in []ops.Warning) []writeWarning {
 	var out []writeWarning
@@ -50,8 +52,8 @@ var promoteBundle = New(About{
 	Toolset: Promotion,
 	Writes:  true,
 	Hints:   Hints{Destructive: true, OpenWorld: true},
-	Description: "Opens a crossing (Passage) of a Bundle through a Gate after a person confirmed exactly that plan: through the client's form, else by hecate-mcp confirm on a terminal, then the same call again. " +
-		"Refused with the rule's code when the rules forbid it; Drifted when something changed meanwhile. preview_promotion shows the plan without asking anybody.",
+	Description: "Takes a Bundle through a Gate (opens a Passage) once a person has confirmed exactly that plan: in the client's form, else by hecate-mcp confirm on a terminal and the same call again. " +
+		"Refused with the rule's code; Drifted when something changed meanwhile. preview_promotion asks nobody.",
 }, func(ctx context.Context, env *Env, in promoteIn) (promoteOut, error) {
 	wait, err := in.duration()
 	if err != nil {
@@ -72,8 +74,8 @@ var promoteBundle = New(About{
 		return promoteOut{}, err
 	}
 	p, r := done.Plan, done.Result
-	out := promoteOut{Result: Result{Scope: env.scope(ctx, p.Namespace)}, Gate: p.Gate, Namespace: p.Namespace, Bundle: p.Bundle, Passage: r.Passage, Phase: ops.PhaseNew,
-		Warnings: writeWarnings(r.Warnings), confirmed: done.confirmed()}
+	out := promoteOut{wrote: done.wrote(env.scope(ctx, p.Namespace)), Gate: p.Gate, Namespace: p.Namespace, Bundle: p.Bundle, Passage: r.Passage, Phase: ops.PhaseNew,
+		Warnings: writeWarnings(r.Warnings)}
 	out.Summary = fmt.Sprintf("Passage %s takes %s through %s", r.Passage.Name, p.Bundle, p.Gate)
 	out.NextSteps = []ops.NextStep{{Tool: "get_passage", Arguments: map[string]string{"passage": r.Passage.Name, "namespace": p.Namespace}, Why: "how it goes, step by step"}}
 	if wait > 0 {
@@ -90,7 +92,7 @@ var promoteBundle = New(About{
 	for _, x := range out.Warnings {
 		w.Item("%s  %s", w.Code(string(x.Kind)), x.Detail)
 	}
-	w.result(out.Result)
+	w.wrote(out.wrote)
 })
 
 // follow waits for the outcome. The Passage is open by now: whatever goes wrong
@@ -102,7 +104,10 @@ func (out *promoteOut) follow(ctx context.Context, env *Env, wait time.Duration)
 	last, err := env.Ops.Watch(ctx, out.Namespace, out.Passage.Name, watchEvery, func(p *v1alpha1.Passage) { progress.say(env.Ops.DetailOf(p, false).Progress()) })
 	if last != nil {
 		d := env.Ops.DetailOf(last, false)
-		out.Phase, out.Steps = d.Phase, d.Steps
+		out.Phase, out.Steps = d.Phase, nil
+		for _, s := range d.Steps {
+			out.Steps = append(out.Steps, writeStep(s))
+		}
 		out.Summary = fmt.Sprintf("Passage %s takes %s through %s: %s", out.Passage.Name, out.Bundle, out.Gate, d.Phase)
 		if d.Step != "" {
 			out.Summary += " at " + d.Step

@@ -2,10 +2,12 @@ package tools
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"strings"
 	"time"
 
+	"k8s.io/apimachinery/pkg/util/validation"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/hecate-mcp/hecate-mcp/internal/cluster"
@@ -14,32 +16,37 @@ import (
 )
 
 type reconcileIn struct {
-	Kustomization string `json:"kustomization,omitempty" jsonschema_description:"namespace/name: this one with its source; left out: what a change affects"`
-	Base          string `json:"base,omitempty" jsonschema_description:"of the change, as in compute_impact"`
+	Kustomization string `json:"kustomization,omitempty" jsonschema_description:"namespace/name; left out: what a change affects"`
+	Base          string `json:"base,omitempty" jsonschema_description:"as in compute_impact"`
 	InRepo
-	Cluster string `json:"cluster,omitempty" jsonschema_description:"of the repository; needed when it has several"`
+	Cluster string `json:"cluster,omitempty" jsonschema_description:"needed when there are several"`
 	InWait
 }
 
 type reconcileOut struct {
-	Result
+	wrote
 	Waves    [][]string `json:"waves" jsonschema_description:"namespace/name in the order of dependencies"`
 	Declined []declined `json:"declined" jsonschema_description:"left out: {namespace, name, code, detail}"`
 	Results  []outcome  `json:"results" jsonschema_description:"{namespace, name, success, code, message, revision, seconds}"`
-	confirmed
 }
 
-type declined reconcile.Declined
+// declined is what is not reconciled, and why.
+type declined struct {
+	Namespace string           `json:"namespace" jsonschema_description:"namespace"`
+	Name      string           `json:"name" jsonschema_description:"name"`
+	Code      reconcile.Reason `json:"code" jsonschema_description:"why not"`
+	Detail    string           `json:"detail" jsonschema_description:"specifics"`
+}
 
 // outcome is what came of one Kustomization.
 type outcome struct {
-	Namespace string         `json:"namespace"`
-	Name      string         `json:"name"`
-	Success   bool           `json:"success"`
-	Code      reconcile.Code `json:"code"`
-	Message   string         `json:"message"`
-	Revision  string         `json:"revision,omitempty"`
-	Seconds   float64        `json:"seconds"`
+	Namespace string         `json:"namespace" jsonschema_description:"namespace"`
+	Name      string         `json:"name" jsonschema_description:"name"`
+	Success   bool           `json:"success" jsonschema_description:"ready"`
+	Code      reconcile.Code `json:"code" jsonschema_description:"what came of it"`
+	Message   string         `json:"message" jsonschema_description:"specifics"`
+	Revision  string         `json:"revision,omitempty" jsonschema_description:"applied"`
+	Seconds   float64        `json:"seconds" jsonschema_description:"how long"`
 }
 
 // Failed tells whether something did not become ready: an exit code of its own.
@@ -51,6 +58,32 @@ func (o reconcileOut) Failed() bool {
 	}
 	return false
 }
+
+// reconcileCodes and declineReasons are the codes of internal/gitops/reconcile with
+// their meanings.
+var (
+	reconcileCodes = []ops.Meaning[reconcile.Code]{
+		{Code: reconcile.Ready, Meaning: "the controller handled the request, and the Kustomization is ready at its source's current revision"},
+		{Code: reconcile.NotReady, Meaning: "the controller handled the request, and the Kustomization is stalled, being deleted, or did not become ready in time"},
+		{Code: reconcile.SourceFailed, Meaning: "its source could not be reconciled; nothing was asked of the Kustomization"},
+		{Code: reconcile.Timeout, Meaning: "the controller did not handle the request in time"},
+		{Code: reconcile.DependencyFailed, Meaning: "a Kustomization that it waits for did not become ready"},
+		{Code: reconcile.Forbidden, Meaning: "the identity may not get or patch it"},
+		{Code: reconcile.NotFound, Meaning: "it is not in the cluster (any more)"},
+		{Code: reconcile.Suspended, Meaning: "it is suspended in the cluster"},
+		{Code: reconcile.Cancelled, Meaning: "the run ended first"},
+	}
+	declineReasons = []ops.Meaning[reconcile.Reason]{
+		{Code: reconcile.NotInGraph, Meaning: "the repository has no such Kustomization"},
+		{Code: reconcile.InCycle, Meaning: "it waits for itself"},
+		{Code: reconcile.ValidationFailed, Meaning: "its validation failed, or it could not be rendered"},
+		{Code: reconcile.NotValidated, Meaning: "it was not validated, since its manifests could not be looked into"},
+		{Code: reconcile.SuspendedInGraph, Meaning: "it is suspended"},
+		{Code: reconcile.DependencyDeclined, Meaning: "what it waits for is declined"},
+		{Code: reconcile.NotInCluster, Meaning: "the cluster does not have it"},
+		{Code: reconcile.SourceMissing, Meaning: "its source is not in the cluster"},
+	}
+)
 
 // defaultReconcile is how long one object may take unless wait says otherwise.
 const defaultReconcile = 2 * time.Minute
@@ -81,8 +114,8 @@ var reconcileFlux = New(About{
 	Toolset: GitOps,
 	Writes:  true,
 	Hints:   Hints{Destructive: true, Idempotent: true},
-	Description: "Asks Flux to reconcile now, after a person confirmed it, and waits: one Kustomization with its source, or the reconcile set of a change in waves. " +
-		"What failed validation, was not validated or is suspended is declined with its reason, and so is what waits for it.",
+	Description: "Asks Flux to reconcile now, once a person has confirmed, and waits: one Kustomization with its source, or the reconcile set of a change in waves. " +
+		"What is not sound, not validated or suspended is declined, and what waits for it.",
 }, func(ctx context.Context, env *Env, in reconcileIn) (reconcileOut, error) {
 	wait, err := in.duration()
 	if err != nil {
@@ -90,6 +123,10 @@ var reconcileFlux = New(About{
 	}
 	if wait == 0 {
 		wait = defaultReconcile
+	}
+	key, err := in.check()
+	if err != nil {
+		return reconcileOut{}, err
 	}
 	if env.Source.AnyKind == nil {
 		return reconcileOut{}, toError(&cluster.ReadOnlyError{Mode: env.Source.Mode, Verb: "reconcile", Kind: "Kustomization", Name: in.Kustomization})
@@ -104,9 +141,9 @@ var reconcileFlux = New(About{
 		object: func(p reconcilePlan) ops.Object {
 			return ops.Object{Kind: "Kustomization", Name: p.Confirm()}
 		},
-		plan: func(ctx context.Context) (reconcilePlan, error) { return env.planReconcile(ctx, c, in) },
+		plan: func(ctx context.Context) (reconcilePlan, error) { return env.planReconcile(ctx, c, in, key) },
 		act: func(ctx context.Context, p reconcilePlan, _ ops.Actor) (*reconcile.Outcome, error) {
-			now, err := env.planReconcile(ctx, c, in)
+			now, err := env.planReconcile(ctx, c, in, key)
 			if err != nil {
 				return nil, err
 			}
@@ -130,7 +167,7 @@ var reconcileFlux = New(About{
 	if err != nil {
 		return reconcileOut{}, err
 	}
-	out := reconcileOut{Result: Result{Scope: env.scope(ctx, ops.AllNamespaces)}, Waves: [][]string{}, Declined: []declined{}, Results: []outcome{}, confirmed: done.confirmed()}
+	out := reconcileOut{wrote: done.wrote(env.scope(ctx, ops.AllNamespaces)), Waves: [][]string{}, Declined: []declined{}, Results: []outcome{}}
 	for _, wave := range done.Plan.Plan.Waves {
 		var names []string
 		for _, item := range wave {
@@ -139,8 +176,7 @@ var reconcileFlux = New(About{
 		out.Waves = append(out.Waves, names)
 	}
 	for _, d := range append(append([]reconcile.Declined{}, done.Plan.Plan.Declined...), done.Plan.Problems...) {
-		d.Detail = ops.Clean(d.Detail, 300)
-		out.Declined = append(out.Declined, declined(d))
+		out.Declined = append(out.Declined, declined{d.Namespace, d.Name, d.Code, ops.Clean(d.Detail, 300)})
 	}
 	ready := 0
 	for _, r := range done.Result.Results {
@@ -164,21 +200,36 @@ var reconcileFlux = New(About{
 	for _, d := range out.Declined {
 		w.Item("%s/%s declined: %s  %s", d.Namespace, d.Name, w.Code(string(d.Code)), d.Detail)
 	}
-	w.result(out.Result)
+	w.wrote(out.wrote)
 })
+
+// check refuses arguments that can't be right before anything is read. It gives
+// the key of the one Kustomization that is named, nil for the set of a change.
+func (in reconcileIn) check() (*reconcile.Key, error) {
+	if err := errors.Join(short("kustomization", in.Kustomization), short("base", in.Base), short("repo", in.Repo), short("ref", in.Ref), short("cluster", in.Cluster)); err != nil {
+		return nil, err
+	}
+	if strings.HasPrefix(in.Base, "-") || strings.ContainsAny(in.Base, "\x00\n") {
+		return nil, invalid("base: %s is no branch, tag or commit", quote(in.Base))
+	}
+	if in.Kustomization == "" {
+		return nil, nil
+	}
+	if in.Base != "" || in.Ref != "" || in.Repo != "" || in.Cluster != "" {
+		return nil, invalid("kustomization stands alone: base, repo, ref and cluster are for the reconcile set of a change")
+	}
+	ns, name, ok := strings.Cut(in.Kustomization, "/")
+	if !ok || len(validation.IsDNS1123Label(ns)) > 0 || len(validation.IsDNS1123Subdomain(name)) > 0 {
+		return nil, invalid("kustomization: write %s as namespace/name", quote(in.Kustomization))
+	}
+	return &reconcile.Key{Namespace: ns, Name: name}, nil
+}
 
 // planReconcile plans one Kustomization, or the reconcile set of a change, and
 // pins it in the cluster.
-func (e *Env) planReconcile(ctx context.Context, c client.Client, in reconcileIn) (reconcilePlan, error) {
-	if in.Kustomization != "" {
-		if in.Base != "" || in.Ref != "" || in.Repo != "" || in.Cluster != "" {
-			return reconcilePlan{}, invalid("kustomization stands alone: base, repo, ref and cluster are for the reconcile set of a change")
-		}
-		ns, name, ok := strings.Cut(in.Kustomization, "/")
-		if !ok || ns == "" || name == "" || strings.Contains(name, "/") {
-			return reconcilePlan{}, invalid("kustomization: write %s as namespace/name", quote(in.Kustomization))
-		}
-		p, err := reconcile.PinPlan(ctx, c, reconcile.One(reconcile.Key{Namespace: ns, Name: name}), e.Source.Cluster, "")
+func (e *Env) planReconcile(ctx context.Context, c client.Client, in reconcileIn, key *reconcile.Key) (reconcilePlan, error) {
+	if key != nil {
+		p, err := reconcile.PinPlan(ctx, c, reconcile.One(*key), e.Source.Cluster, "")
 		return reconcilePlan{p}, err
 	}
 	repo, _, err := e.repository(in.InRepo)

@@ -153,6 +153,8 @@ var brief = map[reflect.Type]string{
 	reflect.TypeFor[v1alpha1.BundleApproval](): "",
 	reflect.TypeFor[sourceWarning]():           "",
 	reflect.TypeFor[unread]():                  "",
+	reflect.TypeFor[writeWarning]():            "",
+	reflect.TypeFor[writeStep]():               "",
 	reflect.TypeFor[map[string]int]():          "{list: count}",
 	reflect.TypeFor[gitops.Object]():           "{apiVersion, kind, namespace, name}",
 	reflect.TypeFor[gitops.KustomizationKey](): "{cluster, namespace, name}",
@@ -186,6 +188,8 @@ var enums = func() map[reflect.Type][]any {
 	enum(m, ops.CheckResults)
 	enum(m, ops.HashChainStatuses)
 	enum(m, ops.ConcernKinds)
+	enum(m, reconcileCodes)
+	enum(m, declineReasons)
 	enum(m, meanings(gitops.States))
 	enum(m, meanings(gitops.Severities))
 	enum(m, meanings(gitops.FindingCodes))

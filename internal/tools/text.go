@@ -159,7 +159,11 @@ func (w *Writer) tail(warnings []ops.Warning, incomplete []ops.Incomplete, next 
 	for _, h := range human {
 		if once(h.Command) {
 			head()
-			w.Item("%s", h.Command)
+			command := h.Command
+			if strings.HasPrefix(command, "hecate-mcp ") {
+				command += w.Source
+			}
+			w.Item("%s", command)
 			w.Sub("%s", w.paint(grey, h.Why))
 		}
 	}

@@ -17,6 +17,7 @@ import (
 
 	"github.com/hecate-mcp/hecate-mcp/examples"
 	"github.com/hecate-mcp/hecate-mcp/internal/cluster"
+	"github.com/hecate-mcp/hecate-mcp/internal/confirm"
 	"github.com/hecate-mcp/hecate-mcp/internal/fides"
 	"github.com/hecate-mcp/hecate-mcp/internal/gitops"
 	"github.com/hecate-mcp/hecate-mcp/internal/gitops/render"
@@ -361,6 +362,12 @@ func TestExplainSize(t *testing.T) {
 // error that names what is valid, never a panic, never a default in silence.
 func TestBadArguments(t *testing.T) {
 	env := demoEnv(t)
+	desk, err := confirm.New(confirm.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(desk.Close)
+	env.Writes = &Writes{Desk: desk}
 	long := strings.Repeat("a", 300)
 	for _, tool := range All() {
 		valid := map[string]any{}

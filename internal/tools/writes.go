@@ -168,15 +168,23 @@ func objectName(o ops.Object) string {
 	return strings.TrimSuffix(o.Kind+"/"+o.Namespace+"/"+o.Name, "/")
 }
 
-// confirmed is what every answer of a write says of its confirmation.
-type confirmed struct {
-	Plan         string `json:"plan" jsonschema_description:"digest of the confirmed plan"`
-	Actor        string `json:"actor" jsonschema_description:"recorded as who asked"`
-	ConfirmedVia string `json:"confirmedVia" jsonschema_description:"elicitation or terminal"`
+// wrote is what every answer of a write carries.
+type wrote struct {
+	Summary   string         `json:"summary" jsonschema_description:"one line that stands alone"`
+	Scope     Scope          `json:"scope" jsonschema_description:"as in other answers"`
+	NextSteps []ops.NextStep `json:"nextSteps,omitempty" jsonschema_description:"{tool, arguments, why}"`
+	// Plan is the digest of the plan that was confirmed.
+	Plan         string `json:"plan" jsonschema_description:"digest of what was confirmed"`
+	Actor        string `json:"actor" jsonschema_description:"recorded as asking"`
+	ConfirmedVia string `json:"confirmedVia" jsonschema_description:"elicitation, terminal"`
 }
 
-func (w *written[P, R]) confirmed() confirmed {
-	return confirmed{Plan: w.Plan.Digest(), Actor: w.Actor.Name, ConfirmedVia: w.Actor.ConfirmedVia}
+func (w *written[P, R]) wrote(scope Scope) wrote {
+	return wrote{Scope: scope, Plan: w.Plan.Digest(), Actor: w.Actor.Name, ConfirmedVia: w.Actor.ConfirmedVia}
+}
+
+func (w *Writer) wrote(out wrote) {
+	w.tail(nil, nil, out.NextSteps, nil)
 }
 
 // progress tells a client that asked for it how far a call is. The last message
@@ -211,7 +219,7 @@ const maxWait = 10 * time.Minute
 
 // InWait waits for the outcome.
 type InWait struct {
-	Wait string `json:"wait,omitempty" jsonschema:"pattern=^[1-9][0-9]{0\\,2}[sm]$" jsonschema_description:"wait up to this long for the outcome, such as 5m; at most 10m; default not at all"`
+	Wait string `json:"wait,omitempty" jsonschema:"pattern=^[1-9][0-9]{0\\,2}[sm]$" jsonschema_description:"for the outcome, such as 5m; at most 10m"`
 }
 
 func (i InWait) duration() (time.Duration, error) {
