@@ -17,7 +17,7 @@ test-race: ## the same under the race detector (needs a C compiler), without the
 include test/controlplane.mk
 
 test-cluster: control-plane ## against a real kube-apiserver; the first build takes about ten minutes
-	HECATE_MCP_REQUIRE_CLUSTER=1 $(GO) test -count=1 -p 1 ./test/...
+	HECATE_MCP_REQUIRE_CLUSTER=1 $(GO) test -count=1 -p 1 -timeout 40m ./test/...
 
 test-clients: build ## against MCP clients that nobody here wrote (npm)
 	test/clients/run.sh $(BIN) --demo
