@@ -1,5 +1,7 @@
 package tools
 
+import "strings"
+
 // Instructions is what the server tells a model. Clients cut it at 2,048
 // characters, so the most important stands first; a test holds the length.
 const Instructions = `hecate-mcp answers questions about promotions with Hecate for Flux CD (why an environment is stuck, what happened, what would cross) and about Flux repositories (the graph, what a change touches, whether it is sound). All tools read; none promotes or approves.
@@ -17,3 +19,12 @@ How to work:
 - Crossing a Bundle older than the current one is a rollback: it stands in rollback and is never the way forward.
 - An error is one JSON object with a code; validValues and candidates say what would be right. Retry only when retryable is true.
 - Default namespace is in scope; namespace "*" is all.`
+
+// writeInstructions is the same for a server that may write: how its tools are
+// asked for, in place of two lines that say less there.
+var writeInstructions = strings.NewReplacer(
+	"All tools read; none promotes or approves.", "promote_bundle, abort_passage, poll_beacon and reconcile_flux write, each once a person has confirmed its plan; nothing approves.",
+	"- \"Can we promote?\": preview_promotion. ", "- \"Can we promote?\": preview_promotion. Call a tool that writes only when the user asked for it. ConfirmationRequired: the person runs humanSteps, then the same call again; never try to confirm yourself. ",
+	"- Crossing a Bundle older than the current one is a rollback: it stands in rollback and is never the way forward.\n", "- A rollback is never the way forward.\n",
+	" The resource hecate://catalogue lists every code and its meaning.", " hecate://catalogue lists them.",
+).Replace(Instructions)

@@ -16,6 +16,10 @@ import (
 // a process only to ask what there is.
 func NewServer(env *Env, tools []Tool, version string, log *slog.Logger) *mcpserver.MCPServer {
 	complete := completer{env}
+	instructions := Instructions
+	if env.Writes != nil {
+		instructions = writeInstructions
+	}
 	hidden := map[string]bool{}
 	hooks := &mcpserver.Hooks{}
 	hooks.AddAfterListTools(func(_ context.Context, _ any, _ *mcp.ListToolsRequest, result *mcp.ListToolsResult) {
@@ -24,7 +28,7 @@ func NewServer(env *Env, tools []Tool, version string, log *slog.Logger) *mcpser
 	s := mcpserver.NewMCPServer("hecate-mcp", version,
 		mcpserver.WithTitle("Hecate promotions"),
 		mcpserver.WithDescription("Why Gates are stuck, what happened, what would cross: promotions for Flux CD."),
-		mcpserver.WithInstructions(Instructions),
+		mcpserver.WithInstructions(instructions),
 		mcpserver.WithToolCapabilities(false),
 		mcpserver.WithPromptCapabilities(false),
 		mcpserver.WithResourceCapabilities(false, false),

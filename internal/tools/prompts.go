@@ -71,7 +71,7 @@ func addPrompts(s *mcpserver.MCPServer) {
 
 1. If it is refused, list every refusal in order with what removes it and who has to act; for UpstreamNotCleared call explain_gate for the root cause.
 2. Otherwise lay the decision before the person: what is in the Bundle, what the Gate holds now, every warning, what the evidence says, who may not approve, when the window is open.
-3. Give the person's commands from humanSteps. Do not run them, and do not say that it will succeed: steps of the crossing can still fail.`, call)), nil
+3. Give the person's commands from humanSteps, or offer promote_bundle where the server has it. Do not run the commands, and do not say that it will succeed: steps of the crossing can still fail.`, call)), nil
 	})
 }
 

@@ -184,8 +184,13 @@ func TestAbout(t *testing.T) {
 			t.Errorf("%s: readOnlyHint is %v", tool.Name, *d.ReadOnlyHint)
 		}
 	}
-	if n := len(Instructions); n > 2048 {
-		t.Errorf("the instructions have %d characters; clients cut them at 2,048", n)
+	for _, text := range []string{Instructions, writeInstructions} {
+		if n := len(text); n > 2048 {
+			t.Errorf("the instructions have %d characters; clients cut them at 2,048", n)
+		}
+	}
+	if strings.Contains(writeInstructions, "none promotes") || !strings.Contains(writeInstructions, "never try to confirm yourself") || strings.Contains(writeInstructions, "never the way forward.") == strings.Contains(writeInstructions, "it stands in rollback") {
+		t.Error("the instructions of a server that writes are those of one that reads")
 	}
 	for _, tool := range All() {
 		for _, a := range tool.arguments {
