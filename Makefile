@@ -36,8 +36,10 @@ generate-schemas: ## the embedded schemas of Kubernetes and Flux from their modu
 bench: control-plane ## ratios and counts, printed side by side
 	$(GO) test -p 1 -timeout 30m -run '^$$' -bench . -benchtime 3x ./test/bench/...
 
-demo: ## why is production stuck, on the embedded estate
-	$(GO) run ./cmd/hecate-mcp call explain_gate --demo --arg gate=production
+demo: build ## from the question to a crossing, on the embedded estate
+	$(BIN) call explain_gate --demo --arg gate=production
+	$(BIN) call preview_promotion --demo --arg gate=staging --arg namespace=shop --arg bundle=storefront-de4370fba351
+	$(BIN) promote staging --demo -n shop --bundle storefront-de4370fba351 --watch --yes
 
 clean:
 	rm -rf bin

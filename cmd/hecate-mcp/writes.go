@@ -225,7 +225,11 @@ crossing failed.`,
 			}
 			defer w.log.Close()
 			o := w.env.Ops
-			p, err := o.PlanPromote(ctx, ops.PromoteQuery{ActorEmail: w.flags.actor,
+			email := w.flags.actor
+			if email == "" && ops.PlainEmail(w.user) == nil {
+				email = w.user // recorded as it is, so the rule about deployers holds for it
+			}
+			p, err := o.PlanPromote(ctx, ops.PromoteQuery{ActorEmail: email,
 				PreviewQuery: ops.PreviewQuery{Namespace: w.namespace(), Gate: args[0], Bundle: bundle, ConsultChangeGate: consult}})
 			if err != nil {
 				return coded(err)

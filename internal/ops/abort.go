@@ -119,8 +119,14 @@ func (p *AbortPlan) Title() string {
 	return fmt.Sprintf("abort Passage %s, which takes %s through %s in %s", p.pin.Passage, clean(p.pin.Bundle, 253), clean(p.pin.Gate, 253), p.passage.Namespace)
 }
 
-// Confirm is the Gate's name.
-func (p *AbortPlan) Confirm() string { return p.pin.Gate }
+// Confirm is the Gate's name, the Passage's where there is no such Gate: what a
+// Passage says of its Gate may be any text.
+func (p *AbortPlan) Confirm() string {
+	if p.gate == nil {
+		return p.passage.Name
+	}
+	return p.gate.Name
+}
 
 // Lines show how far the crossing is and what an abort does not undo.
 func (p *AbortPlan) Lines() []string {
@@ -142,7 +148,7 @@ func (p *AbortPlan) warnings() []Warning {
 		return nil
 	}
 	obj := hecate(v1alpha1.KindGate, p.gate.Namespace, p.gate.Name)
-	return []Warning{{WarnRestart, fmt.Sprintf("%s is automatic: the controller may start %s again, unless it has recorded the abort against that Bundle; suspend the Gate to keep it out", p.gate.Name, p.pin.Bundle), &obj}}
+	return []Warning{{WarnRestart, fmt.Sprintf("%s is automatic: the controller may start %s again, unless it has recorded the abort against that Bundle; suspend the Gate to keep it out", p.gate.Name, clean(p.pin.Bundle, 253)), &obj}}
 }
 
 // Refused is set for a Passage that is finished or stopping already.

@@ -645,6 +645,12 @@ func TestAbortPlans(t *testing.T) {
 	if _, err := o.PlanPoll(ctx, PollQuery{Namespace: ns, Beacon: "nope"}); !IsNotFound(err) {
 		t.Errorf("no such Beacon: %v", err)
 	}
+	// A Passage of no Gate, with any text for its name.
+	o, ns = offline(t, "testdata/states/two-passages", "gate: dev", `gate: "\e[2Jno\r\nsuch"`)
+	if p, err = o.PlanAbort(ctx, AbortQuery{Namespace: ns, Passage: ambiguous.Candidates[0].Name}); err != nil || p.Confirm() != ambiguous.Candidates[0].Name {
+		t.Fatalf("of no Gate: %+v, %v", p, err)
+	}
+	shown(t, p)
 	// An unlabelled Passage crosses as well as any.
 	o, ns = offline(t, "testdata/states/unlabelled")
 	if p, err = o.PlanAbort(ctx, AbortQuery{Namespace: ns, Gate: "running"}); err != nil || p.Refused() != nil {

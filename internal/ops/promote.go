@@ -213,7 +213,7 @@ func (o *Ops) promoteOnce(ctx context.Context, p *PromotePlan, a Actor, sent *bo
 // overtaken is the refusal of a plan that another Passage came before.
 func overtaken(by *v1alpha1.Passage) *RefusedError {
 	obj := hecate(v1alpha1.KindPassage, by.Namespace, by.Name)
-	detail := fmt.Sprintf("Passage %s of %s came first", by.Name, by.Spec.Bundle)
+	detail := fmt.Sprintf("Passage %s of %s came first", by.Name, clean(by.Spec.Bundle, 253))
 	if !by.Active() {
 		detail += fmt.Sprintf(", and is %s by now", by.Phase())
 	}
@@ -264,7 +264,7 @@ func (o *Ops) besides(ctx context.Context, g *v1alpha1.Gate, mine *v1alpha1.Pass
 	for _, x := range others {
 		obj := hecate(v1alpha1.KindPassage, x.Namespace, x.Name)
 		out = append(out, Warning{Kind: WarnConcurrent, Object: &obj,
-			Detail: fmt.Sprintf("Passage %s of %s is not finished either: it and %s cross %s side by side; abort one", x.Name, x.Spec.Bundle, mine.Name, mine.Spec.Gate)})
+			Detail: fmt.Sprintf("Passage %s of %s is not finished either: it and %s cross %s side by side; abort one", x.Name, clean(x.Spec.Bundle, 253), mine.Name, mine.Spec.Gate)})
 	}
 	return out
 }
