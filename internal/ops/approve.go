@@ -59,7 +59,7 @@ type Approved struct {
 // PlanApprove says what would be approved. Errors are Preview's, and the API
 // server's where it did not let the Bundles be read.
 func (o *Ops) PlanApprove(ctx context.Context, q ApproveQuery) (*ApprovePlan, error) {
-	preview, from, err := o.surePreview(ctx, PreviewQuery{Namespace: q.Namespace, Gate: q.Gate, Bundle: q.Bundle, ConsultChangeGate: q.ConsultChangeGate})
+	preview, from, err := o.surePreview(ctx, PreviewQuery(q))
 	if err != nil {
 		return nil, err
 	}

@@ -16,6 +16,11 @@ export async function check(name, f) {
   }
 }
 
+// skip says what is not checked here, and why.
+export function skip(name, reason) {
+  console.log(`skip  ${name}: ${reason}`);
+}
+
 // require throws unless the condition holds.
 export function require(condition, message) {
   if (!condition) throw new Error(message);

@@ -4,11 +4,16 @@ import { execute } from './execute.mjs';
 
 const launcher = 'node_modules/@modelcontextprotocol/inspector/clients/launcher/build/index.js';
 
-export async function inspector(binary, args) {
+// inspect has the inspector start the server and call one method; it returns {code, out, err}.
+export function inspect(era, server, method) {
+  return execute(process.execPath, [launcher, '--cli', '-q', ...server, ...method, '--format', 'json', '--protocol-era', era]);
+}
+
+// inspector checks what a server lists; what says which one it is.
+export async function inspector(binary, args, what = '') {
   for (const era of ['legacy', 'modern']) {
-    await check(`inspector ${era}: strict listing`, async () => {
-      const { code, out, err } = await execute(process.execPath, [launcher, '--cli', '-q', binary, ...args,
-        '--method', 'tools/list', '--strict', '--format', 'json', '--protocol-era', era]);
+    await check(`inspector ${era}: strict listing${what}`, async () => {
+      const { code, out, err } = await inspect(era, [binary, ...args], ['--method', 'tools/list', '--strict']);
       require(code === 0, `exit code ${code}: ${(err || out).slice(0, 2000)}`);
       const listed = JSON.parse(out);
       const tools = listed.tools ?? listed.result?.tools;

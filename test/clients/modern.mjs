@@ -6,16 +6,22 @@ import { exercise } from './exercise.mjs';
 
 const version = '2026-07-28';
 
-// modern tests a server over HTTP when a url is given, else over stdio.
-export async function modern({ binary, args, url }) {
-  const name = `modern ${url ? 'http' : 'stdio'}`;
-  const client = new Client({ name: 'hecate-mcp-test', version: '1.0.0' }, { versionNegotiation: { mode: { pin: version } } });
-  const transport = url ? new StreamableHTTPClientTransport(new URL(url)) : new StdioClientTransport({ command: binary, args, stderr: 'ignore' });
-  const connected = await check(`${name}: connects`, async () => {
-    await client.connect(transport);
-    require(client.getNegotiatedProtocolVersion() === version, `negotiated ${client.getNegotiatedProtocolVersion()}`);
-    return true;
-  });
-  if (connected) await exercise(name, client);
-  await check(`${name}: leaves`, () => client.close());
+// modernClient connects over HTTP when a url is given, else over stdio. The person and what it returns are as in legacyClient.
+export async function modernClient({ binary, args, env, url }, person) {
+  const client = new Client({ name: 'hecate-mcp-test', version: '1.0.0' },
+    { versionNegotiation: { mode: { pin: version } }, capabilities: person ? { elicitation: {} } : {} });
+  if (person) client.setRequestHandler('elicitation/create', (request, context) => person(request.params, context.mcpReq.signal));
+  const transport = url ? new StreamableHTTPClientTransport(new URL(url)) : new StdioClientTransport({ command: binary, args, env, stderr: 'ignore' });
+  await client.connect(transport);
+  require(client.getNegotiatedProtocolVersion() === version, `negotiated ${client.getNegotiatedProtocolVersion()}`);
+  return { client, leave: () => client.close(), call: (name, args, options) => client.callTool({ name, arguments: args }, options) };
+}
+
+// modern tests a server.
+export async function modern(server) {
+  const name = `modern ${server.url ? 'http' : 'stdio'}`;
+  const connected = await check(`${name}: connects`, () => modernClient(server));
+  if (!connected) return;
+  await exercise(name, connected.client);
+  await check(`${name}: leaves`, connected.leave);
 }

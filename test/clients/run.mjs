@@ -5,6 +5,7 @@ import { inspector } from './inspector.mjs';
 import { legacy } from './legacy.mjs';
 import { modern } from './modern.mjs';
 import { serveHTTP } from './serve.mjs';
+import { writes } from './writes.mjs';
 
 const [binary, ...args] = process.argv.slice(2);
 
@@ -18,6 +19,8 @@ if (server) {
   await conformance('server', server.url);
   await check('http: SIGTERM is a clean exit', () => server.stop());
 }
+// Nothing but the demo is written to.
+if (args.includes('--demo')) await writes(binary, args);
 const fixture = await check('fixture: starts and names its address', () => serveHTTP(process.env.FIXTURE, []));
 if (fixture) {
   await conformance('fixture', fixture.url);

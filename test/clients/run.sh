@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # Tests hecate-mcp against clients that nobody here wrote: run.sh BINARY [ARGS…] (default ARGS: --demo).
 # The last line is "N passed, N failed"; the exit code is 1 when something failed.
-# FIXTURE names a conformance fixture that is built already; without it "go build" makes one.
+# FIXTURE and PTY name a conformance fixture and an opener of pseudo-terminals that are built already; without them "go build" makes them.
 set -euo pipefail
 
 here=$(cd "$(dirname "$0")" && pwd)
@@ -31,5 +31,11 @@ if [ -z "${FIXTURE:-}" ]; then
 	(cd "$here/../.." && go build -o bin/conformance-fixture ./test/clients/fixture)
 fi
 export FIXTURE
+# A person at a terminal needs a pseudo-terminal; what opens one is for Linux only.
+if [ -z "${PTY:-}" ] && [ "$(uname -s)" = Linux ]; then
+	PTY=$here/../../bin/pty
+	(cd "$here/../.." && go build -o bin/pty ./test/clients/pty)
+fi
+export PTY=${PTY:-}
 cd "$here"
 exec "$node" run.mjs "$binary" "$@"

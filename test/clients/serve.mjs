@@ -4,11 +4,15 @@ const startTimeout = 20_000;
 const stopTimeout = 10_000;
 
 // serveHTTP starts "BINARY serve ARGS… --transport http" on a free port and waits for the log line that names
-// the address. It returns {url, stop}; stop rejects unless SIGTERM ends the process with code 0.
-export function serveHTTP(binary, args) {
-  const child = spawn(binary, ['serve', ...args, '--transport', 'http', '--listen', '127.0.0.1:0'], { stdio: ['ignore', 'ignore', 'pipe'] });
-  process.once('exit', () => child.kill('SIGKILL'));
+// the address. The variables of env are added to the environment. It returns {url, stop}; stop rejects unless SIGTERM
+// ends the process with code 0.
+export function serveHTTP(binary, args, env = {}) {
+  const child = spawn(binary, ['serve', ...args, '--transport', 'http', '--listen', '127.0.0.1:0'],
+    { env: { ...process.env, ...env }, stdio: ['ignore', 'ignore', 'pipe'] });
+  const kill = () => child.kill('SIGKILL');
+  process.once('exit', kill);
   const exited = new Promise((resolve) => child.once('exit', (code, signal) => resolve(code ?? signal)));
+  exited.then(() => process.off('exit', kill));
   return new Promise((resolve, reject) => {
     let log = '';
     const timer = setTimeout(() => reject(new Error(`no address in ${startTimeout} ms: ${log}`)), startTimeout);

@@ -2,21 +2,31 @@ package writes
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
+	"net/http"
+	"net/http/httptest"
 	"os"
 	"os/exec"
 	"path/filepath"
 	"strconv"
+	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
+	corev1 "k8s.io/api/core/v1"
+	rbacv1 "k8s.io/api/rbac/v1"
+	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
+	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/hecate-mcp/hecate-mcp/internal/api/v1alpha1"
 	hecate "github.com/hecate-mcp/hecate-mcp/internal/cluster"
+	"github.com/hecate-mcp/hecate-mcp/internal/fides/fidestest"
 	"github.com/hecate-mcp/hecate-mcp/internal/ops"
 	"github.com/hecate-mcp/hecate-mcp/test/cluster"
 )
@@ -145,6 +155,81 @@ func (w *world) passages(t testing.TB, gate string) []v1alpha1.Passage {
 	return l.Items
 }
 
+// lane makes one more Gate like staging, which change may change. A call about it
+// is no other test's.
+func (w *world) lane(t testing.TB, change func(*v1alpha1.GateSpec)) string {
+	t.Helper()
+	w.n++
+	g := &v1alpha1.Gate{ObjectMeta: metav1.ObjectMeta{Name: fmt.Sprintf("lane-%d", w.n)}, Spec: v1alpha1.GateSpec{
+		Admits:  []v1alpha1.Admission{{From: v1alpha1.AdmissionSource{Beacon: beacon}}},
+		Passage: &v1alpha1.PassageTemplate{Steps: []v1alpha1.Step{{Uses: "git-clone"}, {Uses: "flux-wait"}}}}}
+	if change != nil {
+		change(&g.Spec)
+	}
+	w.create(t, g)
+	return g.Name
+}
+
+// gate edits a Gate, gateStatus and bundleStatus write a status as the controller.
+func (w *world) gate(t testing.TB, name string, change func(*v1alpha1.Gate)) {
+	t.Helper()
+	var g v1alpha1.Gate
+	w.get(t, &g, name)
+	change(&g)
+	if err := w.admin.Update(context.Background(), &g); err != nil {
+		t.Fatal(err)
+	}
+}
+
+func (w *world) gateStatus(t testing.TB, name string, change func(*v1alpha1.Gate)) {
+	t.Helper()
+	var g v1alpha1.Gate
+	w.get(t, &g, name)
+	change(&g)
+	if err := w.admin.Status().Update(context.Background(), &g); err != nil {
+		t.Fatal(err)
+	}
+}
+
+func (w *world) bundleStatus(t testing.TB, name string, change func(*v1alpha1.Bundle)) {
+	t.Helper()
+	var b v1alpha1.Bundle
+	w.get(t, &b, name)
+	change(&b)
+	if err := w.admin.Status().Update(context.Background(), &b); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// allow gives a user rights in the namespace.
+func (w *world) allow(t testing.TB, user string, rules ...rbacv1.PolicyRule) {
+	t.Helper()
+	admin, err := client.New(w.Config(cluster.Admin), client.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	own := metav1.ObjectMeta{Namespace: w.ns, Name: "of-" + user}
+	for _, o := range []client.Object{
+		&rbacv1.Role{ObjectMeta: own, Rules: rules},
+		&rbacv1.RoleBinding{ObjectMeta: own, RoleRef: rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "Role", Name: own.Name},
+			Subjects: []rbacv1.Subject{{APIGroup: rbacv1.GroupName, Kind: rbacv1.UserKind, Name: user}}},
+	} {
+		if err := admin.Create(context.Background(), o); err != nil {
+			t.Fatal(err)
+		}
+	}
+}
+
+// writes counts what the API server was asked to change since Requests was reset.
+// Asking who one is is a create too, and changes nothing.
+func (w *world) writes() int {
+	r, n := w.Requests(), 0
+	for _, verb := range []string{"create", "update", "patch", "delete", "deletecollection"} {
+		n += r.Count(verb, "")
+	}
+	return n - r.Count("create", "selfsubjectreviews")
+}
+
 func active(ps []v1alpha1.Passage) (out []v1alpha1.Passage) {
 	for _, p := range ps {
 		if p.Active() {
@@ -174,4 +259,80 @@ func timeout(t testing.TB) context.Context {
 	ctx, cancel := context.WithTimeout(context.Background(), 2*time.Minute)
 	t.Cleanup(cancel)
 	return ctx
+}
+
+// all are the Passages of every Gate.
+func (w *world) all(t testing.TB) []v1alpha1.Passage {
+	t.Helper()
+	var l v1alpha1.PassageList
+	if err := w.admin.List(context.Background(), &l, client.InNamespace(w.ns)); err != nil {
+		t.Fatal(err)
+	}
+	return l.Items
+}
+
+// closed is a window that is never open.
+var closed = v1alpha1.Window{Schedule: "* * * * *", Duration: metav1.Duration{Duration: time.Hour}, Deny: true}
+
+// idle writes the status of a Gate at rest, later by some time.
+func idle(g *v1alpha1.Gate, later time.Duration) {
+	now := metav1.NewTime(time.Now().Add(later))
+	g.Status.ObservedGeneration = g.Generation
+	g.Status.LastHandledReconcileAt = now.Format(time.RFC3339Nano)
+	g.Status.Health = &v1alpha1.Health{Status: v1alpha1.HealthHealthy, ObservedAt: &now, Since: &now}
+	meta.SetStatusCondition(&g.Status.Conditions, metav1.Condition{Type: v1alpha1.ConditionReady, Status: metav1.ConditionTrue, Reason: v1alpha1.GateReasonIdle,
+		Message: "at " + now.String(), ObservedGeneration: g.Generation})
+}
+
+// evidence is an evidence server that knows one Bundle's image.
+type evidence struct {
+	w   *world
+	b   *v1alpha1.Bundle
+	url string
+	now atomic.Pointer[fidestest.Server]
+}
+
+const (
+	evidenceEnvironment = "6cb8866f-ebfd-4e72-bf31-4bf768c711fa"
+	evidenceToken       = "token-of-the-evidence-server"
+)
+
+// secretReader may read the evidence server's token.
+var secretReader = rbacv1.PolicyRule{APIGroups: []string{""}, Resources: []string{"secrets"}, ResourceNames: []string{"fides"}, Verbs: []string{"get"}}
+
+func newEvidence(t testing.TB, w *world, b *v1alpha1.Bundle) *evidence {
+	t.Helper()
+	e := &evidence{w: w, b: b}
+	e.set(t, true)
+	s := httptest.NewServer(http.HandlerFunc(func(rw http.ResponseWriter, r *http.Request) { e.now.Load().Handler().ServeHTTP(rw, r) }))
+	t.Cleanup(s.Close)
+	e.url = s.URL
+	w.create(t, &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Name: "fides"}, Data: map[string][]byte{"token": []byte(evidenceToken)}})
+	return e
+}
+
+// set says whether the Bundle's tests have passed.
+func (e *evidence) set(t testing.TB, compliant bool, approvals ...fidestest.Approval) {
+	t.Helper()
+	const trail = "1f81966d-7d36-41bb-839b-8c0d0fe5757f"
+	sha := strings.TrimPrefix(e.b.Spec.Artifacts[0].Image.Digest, "sha256:")
+	at := time.Now().Add(-time.Hour)
+	e.now.Store(fidestest.New(fidestest.State{Token: evidenceToken,
+		Environments: []fidestest.Environment{{ID: evidenceEnvironment, Policies: []fidestest.Policy{{Name: "release", Types: []string{"unit-tests"}}}}},
+		Trails: []fidestest.Trail{{ID: trail, Name: "shop", Committer: "dev@example.com", Approvals: approvals,
+			Attestations: []fidestest.Attestation{{Name: "unit-tests", Type: "unit-tests", Compliant: compliant, SHA256: sha, At: at}}}},
+		Artifacts: []fidestest.Artifact{{SHA256: sha, Trail: trail}},
+	}))
+}
+
+// on gives a Gate the evidence server and a step that asks for the policies.
+func (e *evidence) on(g *v1alpha1.GateSpec) { e.checks(g, "policy") }
+
+func (e *evidence) checks(g *v1alpha1.GateSpec, names ...string) {
+	with, err := json.Marshal(map[string]any{"gates": names})
+	if err != nil {
+		panic(err) // a list of strings
+	}
+	g.Evidence = &v1alpha1.EvidenceConfig{FidesEnvironment: evidenceEnvironment, ServerURL: e.url, CredentialsRef: &v1alpha1.LocalReference{Name: "fides"}}
+	g.Passage.Steps = append([]v1alpha1.Step{{Uses: "evidence-gate", With: &apiextensionsv1.JSON{Raw: with}}}, g.Passage.Steps...)
 }

@@ -3,12 +3,12 @@ package writes
 import (
 	"bufio"
 	"bytes"
-	"context"
 	"encoding/json"
 	"fmt"
 	"io"
 	"os"
 	"os/exec"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -46,24 +46,43 @@ type message struct {
 	} `json:"error,omitempty"`
 }
 
+// home is a folder for a server's socket and log. Its path is short: that of a
+// socket may have about a hundred bytes.
+func home(t testing.TB) string {
+	t.Helper()
+	dir, err := os.MkdirTemp("", "w-")
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = os.RemoveAll(dir) })
+	if err := os.Mkdir(dir+"/run", 0o700); err != nil {
+		t.Fatal(err)
+	}
+	return dir
+}
+
 // serve starts a server that may write, as a user.
 func (w *world) serve(t testing.TB, user string, flags ...string) *server {
+	t.Helper()
+	return w.serveIn(t, home(t), user, flags...)
+}
+
+// serveIn is serve with the folder of an earlier server, or one prepared.
+func (w *world) serveIn(t testing.TB, dir, user string, flags ...string) *server {
+	t.Helper()
+	return w.start(t, dir, append([]string{"serve", "--allow-writes", "--write-log", dir + "/writes.jsonl", "--kubeconfig", w.Kubeconfig(t, user, w.ns), "--log-level", "warn"}, flags...)...)
+}
+
+// start runs the binary as a server on pipes.
+func (w *world) start(t testing.TB, dir string, args ...string) *server {
 	t.Helper()
 	path, err := build()
 	if err != nil {
 		t.Fatal(err)
 	}
-	dir := t.TempDir()
-	if err := os.Chmod(dir, 0o700); err != nil {
-		t.Fatal(err)
-	}
 	s := &server{waiting: map[string]chan message{}, done: make(chan struct{}), folder: dir + "/run/hecate-mcp", log: dir + "/writes.jsonl"}
-	if err := os.Mkdir(dir+"/run", 0o700); err != nil {
-		t.Fatal(err)
-	}
-	args := append([]string{"serve", "--allow-writes", "--write-log", s.log, "--kubeconfig", w.Kubeconfig(t, user, w.ns), "--log-level", "warn"}, flags...)
 	s.cmd = exec.Command(path, args...)
-	s.cmd.Env = append(os.Environ(), "XDG_RUNTIME_DIR="+dir+"/run", "KUBECONFIG=")
+	s.cmd.Env = append(os.Environ(), "XDG_RUNTIME_DIR="+dir+"/run", "XDG_STATE_HOME="+dir, "KUBECONFIG=")
 	s.cmd.Stderr = &s.stderr
 	if s.in, err = s.cmd.StdinPipe(); err != nil {
 		t.Fatal(err)
@@ -138,18 +157,23 @@ func (s *server) send(v any) {
 	_, _ = s.in.Write(append(raw, '\n'))
 }
 
+// begin sends a request; its answer, if there ever is one, comes in the channel.
+func (s *server) begin(method string, params any) <-chan message {
+	s.mu.Lock()
+	s.n++
+	n := s.n
+	c := make(chan message, 1)
+	s.waiting[fmt.Sprint(n)] = c
+	s.mu.Unlock()
+	s.send(map[string]any{"jsonrpc": "2.0", "id": n, "method": method, "params": params})
+	return c
+}
+
 // ask sends a request and waits for its answer.
 func (s *server) ask(t testing.TB, method string, params any) message {
 	t.Helper()
-	s.mu.Lock()
-	s.n++
-	id := fmt.Sprint(s.n)
-	c := make(chan message, 1)
-	s.waiting[id] = c
-	s.mu.Unlock()
-	s.send(map[string]any{"jsonrpc": "2.0", "id": s.n, "method": method, "params": params})
 	select {
-	case m := <-c:
+	case m := <-s.begin(method, params):
 		return m
 	case <-s.done:
 	case <-time.After(2 * time.Minute):
@@ -181,13 +205,71 @@ func modern(params map[string]any) map[string]any {
 	return params
 }
 
+// yes answers the question of the modern era.
+var yes = answered(map[string]any{"action": "accept", "content": map[string]any{"confirm": true}})
+
+// answered is the inputResponses of an answer to the one question.
+func answered(answer any) any { return map[string]any{"confirm": answer} }
+
+// first calls a tool in the modern era, without answers.
+func (s *server) first(t testing.TB, tool string, a args) answer {
+	t.Helper()
+	return s.second(t, tool, a, "", nil)
+}
+
+// second calls a tool in the modern era with a state and answers; "" and nil are
+// left out.
+func (s *server) second(t testing.TB, tool string, a args, state string, responses any) answer {
+	t.Helper()
+	params := modern(map[string]any{"name": tool, "arguments": a})
+	if state != "" {
+		params["requestState"] = state
+	}
+	if responses != nil {
+		params["inputResponses"] = responses
+	}
+	return parse(t, s.ask(t, "tools/call", params))
+}
+
+// question is a first call that a person is asked about.
+func (s *server) question(t testing.TB, tool string, a args) answer {
+	t.Helper()
+	q := s.first(t, tool, a)
+	if q.err != nil || q.state == "" || q.key != "confirm" || q.message == "" {
+		t.Fatalf("no question: %s", q)
+	}
+	return q
+}
+
+// person decides who answers questions of the legacy era from now on.
+func (s *server) person(p func(json.RawMessage) any) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.elicit = p
+}
+
+// questions are those of the legacy era so far.
+func (s *server) questions() []json.RawMessage {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return slices.Clone(s.asked)
+}
+
+// stop ends the process as a client does, by closing its input.
+func (s *server) stop() {
+	s.in.Close()
+	<-s.done
+}
+
 // answer is what a call of a tool gave.
 type answer struct {
 	err   *tools.Error // nil for a result
 	out   map[string]any
 	state string // of an input_required result
 	key   string // of its question
-	raw   string
+	// message is what the question shows.
+	message string
+	raw     string
 }
 
 func (a answer) String() string { return a.raw }
@@ -202,14 +284,14 @@ func parse(t testing.TB, m message) answer {
 		Content           []struct{ Text string }
 		StructuredContent map[string]any
 		RequestState      string
-		InputRequests     map[string]json.RawMessage
+		InputRequests     map[string]struct{ Params struct{ Message string } }
 	}
 	if err := json.Unmarshal(m.Result, &r); err != nil {
 		t.Fatalf("%v: %s", err, m.Result)
 	}
 	a := answer{raw: string(m.Result), out: r.StructuredContent, state: r.RequestState}
-	for k := range r.InputRequests {
-		a.key = k
+	for k, q := range r.InputRequests {
+		a.key, a.message = k, q.Params.Message
 	}
 	if r.IsError {
 		a.err = &tools.Error{}
@@ -228,10 +310,12 @@ func (s *server) call(t testing.TB, tool string, a args) answer {
 	return parse(t, s.ask(t, "tools/call", map[string]any{"name": tool, "arguments": a}))
 }
 
-// accepts, declines and so on are people of the legacy era.
+// accepts and declines are people of the legacy era.
 func accepts(json.RawMessage) any {
 	return map[string]any{"action": "accept", "content": map[string]any{"confirm": true}}
 }
+
+func declines(json.RawMessage) any { return map[string]any{"action": "decline"} }
 
 // events are what the log of writes holds, in order.
 func (s *server) events(t testing.TB) []string {
@@ -250,5 +334,3 @@ func (s *server) events(t testing.TB) []string {
 	}
 	return out
 }
-
-var _ = context.Background
