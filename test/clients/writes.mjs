@@ -20,6 +20,7 @@ const hints = ['readOnlyHint', 'destructiveHint', 'idempotentHint', 'openWorldHi
 const command = 'hecate-mcp confirm';
 // More than a stdio server has workers.
 const many = 33;
+const ended = ['Succeeded', 'Failed', 'Aborted'];
 const patience = { timeout: 120_000 };
 
 // writes tests the server with --allow-writes: both eras, over stdio and HTTP, all at once, since most of the time
@@ -284,8 +285,8 @@ async function unanswered(t) {
     } else {
       // No server waits in this era: it is the client that gives up.
       giveUp.abort(new Error('the person is gone'));
-      const ended = await asking.then((result) => `answered: ${result.content?.[0]?.text}`, () => undefined);
-      require(ended === undefined, ended);
+      const answer = await asking.then((result) => `answered: ${result.content?.[0]?.text}`, () => undefined);
+      require(answer === undefined, answer);
     }
     required(await e.call('promote_bundle', want, patience), 'Waiting');
     require(person.count() === 1, `asked ${person.count()} times, though nobody answers`);
@@ -304,17 +305,17 @@ async function crowded(t) {
   await check(`${t.name}: ${many} questions that nobody answers don't block a read`, () => estate(t, { person }, async (e) => {
     const want = await allowed(e);
     const before = await passages(e, want);
-    let ended = 0;
+    let over = 0;
     const busy = [];
     const giveUp = new AbortController();
     const calls = Array.from({ length: many }, () => e.call('promote_bundle', want, { timeout: 60_000, signal: giveUp.signal })
-      .then((result) => busy.push(result), () => {}).finally(() => ended++));
+      .then((result) => busy.push(result), () => {}).finally(() => over++));
     // Each call has asked, or was told that too many ask.
-    while (person.count() + ended < many) await pause(20);
+    while (person.count() + over < many) await pause(20);
     await read(e, 'list_gates', {});
     await none(e, want, before);
     for (const result of busy) required(result, 'Busy', 'Waiting');
-    require(ended === busy.length && ended < many, `${ended} of ${many} calls have ended, ${busy.length} with an answer`);
+    require(over === busy.length && over < many, `${over} of ${many} calls have ended, ${busy.length} with an answer`);
     giveUp.abort(new Error('the test is over'));
     await Promise.all(calls);
   }));
@@ -355,7 +356,8 @@ async function atTerminal(t) {
     require(done.length === 1, `${done.length} of 3 same calls went through: ${JSON.stringify(results.map((r) => r.content?.[0]?.text))}`);
     const out = await opens(e, want, before, done[0]);
     require(out.confirmedVia === 'terminal', `confirmed via ${out.confirmedVia}`);
-    while ((await read(e, 'get_passage', { passage: out.passage.name, namespace: want.namespace })).phase === 'Running') await pause(500);
+    const over = async () => ended.includes((await read(e, 'get_passage', { passage: out.passage.name, namespace: want.namespace })).phase);
+    while (!(await over())) await pause(500);
     require((await e.call('promote_bundle', want, patience)).isError, 'the same call went through again');
     await opens(e, want, before, done[0]);
     require(e.events().filter((x) => x.event === 'done').length === 1, `on record: ${JSON.stringify(e.events())}`);
