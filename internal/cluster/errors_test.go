@@ -114,14 +114,15 @@ func TestClassifyConnections(t *testing.T) {
 		"no host":    {"http://no-such-host.invalid", CodeUnavailable},
 		"cut":        {cut.URL, CodeUnavailable},
 	} {
-		s := open(t, Options{Kubeconfig: kubeconfig(t, "test", tc.url, "", "test"), Timeout: 300 * time.Millisecond})
-		start := time.Now()
-		err := s.Client.List(t.Context(), &v1alpha1.GateList{})
+		// Only what hangs is to run into its time: a busy machine must not make a
+		// handshake do the same.
+		o := Options{Kubeconfig: kubeconfig(t, "test", tc.url, "", "test"), Timeout: time.Minute}
+		if name == "hanging" {
+			o.Timeout = 300 * time.Millisecond
+		}
+		err := open(t, o).Client.List(t.Context(), &v1alpha1.GateList{})
 		if got := Classify(err); got != tc.want {
 			t.Errorf("%s: got %s, want %s (%v)", name, got, tc.want, err)
-		}
-		if d := time.Since(start); d > 5*time.Second {
-			t.Errorf("%s: took %s", name, d)
 		}
 	}
 

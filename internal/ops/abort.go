@@ -131,7 +131,9 @@ func (p *AbortPlan) Confirm() string {
 // Lines show how far the crossing is and what an abort does not undo.
 func (p *AbortPlan) Lines() []string {
 	x := p.passage
-	out := []string{"passage: " + x.Namespace + "/" + x.Name, "gate: " + clean(x.Spec.Gate, 253), "bundle: " + clean(x.Spec.Bundle, 253), "asked for by: " + orNone(clean(x.Spec.Actor, 120)), "phase: " + phaseName(x)}
+	out := []string{"passage: " + x.Namespace + "/" + x.Name, "gate: " + clean(x.Spec.Gate, 253), "bundle: " + clean(x.Spec.Bundle, 253), "asked for by: " + orNone(clean(x.Spec.Actor, 120)), "phase: " + phaseName(x),
+		"What its steps did already stays: an abort undoes nothing."}
+	out = append(out, warningLines(p.warnings())...)
 	if x.Status != nil {
 		for i, line := range listed(x.Status.Steps, func(s v1alpha1.StepStatus) string {
 			return clean(fmt.Sprintf("%s: %s %s", s.Uses, s.Phase, s.Message), 200)
@@ -139,8 +141,7 @@ func (p *AbortPlan) Lines() []string {
 			out = append(out, fmt.Sprintf("  %d. %s", i+1, line))
 		}
 	}
-	out = append(out, "What its steps did already stays: an abort undoes nothing.")
-	return append(out, warningLines(p.warnings())...)
+	return out
 }
 
 func (p *AbortPlan) warnings() []Warning {

@@ -129,13 +129,8 @@ func (p *ApprovePlan) Refused() *RefusedError { return refusedBy(p.refusals) }
 // who may not approve.
 func (p *ApprovePlan) Lines() []string {
 	out := []string{"gate: " + p.pin.Namespace + "/" + p.pin.Gate, "bundle: " + orNone(p.pin.Bundle)}
-	if p.bundle != nil {
-		out = append(out, "digest: "+clean(p.pin.BundleDigest, 80), "artifacts:")
-		out = append(out, artifactLines(p.bundle)...)
-	}
-	if p.trail != "" {
-		out = append(out, "recorded too as sign-off on the trail: "+clean(p.trail, 80))
-	}
+	out = append(out, refusalLines(p.refusals)...)
+	out = append(out, warningLines(p.warnings())...)
 	out = append(out, evidenceLines(p.preview.Evidence)...)
 	if k := p.preview.Packet; k != nil {
 		out = append(out, listed(k.Missing, func(m string) string { return "missing: " + clean(m, 200) })...)
@@ -144,8 +139,14 @@ func (p *ApprovePlan) Lines() []string {
 			out = append(out, "Nobody has said who wrote the change: whether you may approve it is for you to know.")
 		}
 	}
-	out = append(out, refusalLines(p.refusals)...)
-	return append(out, warningLines(p.warnings())...)
+	if p.trail != "" {
+		out = append(out, "recorded too as sign-off on the trail: "+clean(p.trail, 80))
+	}
+	if p.bundle != nil {
+		out = append(out, "digest: "+clean(p.pin.BundleDigest, 80), "artifacts:")
+		out = append(out, artifactLines(p.bundle)...)
+	}
+	return out
 }
 
 // warnings are those of the promotion that an approver has to see too.

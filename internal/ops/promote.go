@@ -99,21 +99,11 @@ func (p *PromotePlan) Confirm() string { return p.Gate }
 // Refused is the first refusal of the rules.
 func (p *PromotePlan) Refused() *RefusedError { return refusedBy(p.Refusals) }
 
-// Lines show what would cross, how, and every warning.
+// Lines show what would cross, every warning, and how it would be done. A client's
+// form is small: what a person must not miss comes before the long lists.
 func (p *PromotePlan) Lines() []string {
 	g := p.view.g
-	out := []string{"gate: " + p.Namespace + "/" + p.Gate, "bundle: " + orNone(p.Bundle)}
-	if p.bundle != nil {
-		out = append(out, "digest: "+clean(p.Preview.Digest, 80), "artifacts:")
-		out = append(out, artifactLines(p.bundle)...)
-	}
-	out = append(out, "replaces: "+orNone(clean(p.Pin.Current, 253)))
-	if g.Spec.Passage != nil {
-		out = append(out, "steps:")
-		for i, line := range listed(g.Spec.Passage.Steps, func(s v1alpha1.Step) string { return clean(s.Uses+" "+s.As, 120) }) {
-			out = append(out, fmt.Sprintf("  %d. %s", i+1, line))
-		}
-	}
+	out := []string{"gate: " + p.Namespace + "/" + p.Gate, "bundle: " + orNone(p.Bundle), "replaces: " + orNone(clean(p.Pin.Current, 253))}
 	if p.Pin.Approval != "" {
 		out = append(out, "approved by: "+clean(p.Pin.Approval, 120))
 	}
@@ -121,9 +111,20 @@ func (p *PromotePlan) Lines() []string {
 		out = append(out, "recorded as: "+clean(p.query.ActorEmail, 200))
 	}
 	out = append(out, "would end: "+string(p.Verdict))
-	out = append(out, evidenceLines(p.Evidence)...)
 	out = append(out, refusalLines(p.Refusals)...)
-	return append(out, warningLines(p.Warnings)...)
+	out = append(out, warningLines(p.Warnings)...)
+	out = append(out, evidenceLines(p.Evidence)...)
+	if p.bundle != nil {
+		out = append(out, "digest: "+clean(p.Preview.Digest, 80), "artifacts:")
+		out = append(out, artifactLines(p.bundle)...)
+	}
+	if g.Spec.Passage != nil {
+		out = append(out, "steps:")
+		for i, line := range listed(g.Spec.Passage.Steps, func(s v1alpha1.Step) string { return clean(s.Uses+" "+s.As, 120) }) {
+			out = append(out, fmt.Sprintf("  %d. %s", i+1, line))
+		}
+	}
+	return out
 }
 
 // Bounds of making one write when the API server does not answer.

@@ -473,7 +473,8 @@ func TestABuildThatDoesNotEndIsStopped(t *testing.T) {
 			dir[l+"/"+s+"/kustomization.yaml"] = "namePrefix: " + s + "-\nresources: [../../" + below + "]\n"
 		}
 	}
-	p := pool(t, 2*time.Second)
+	// Enough for a new worker to start on a busy machine, under the race detector too.
+	p := pool(t, 10*time.Second)
 	root := files(t, dir)
 	start := time.Now()
 	r := p.Build(t.Context(), render.Request{Root: root, Path: "l" + string(rune('a'+24)), Kustomization: kustomization(nil)})
