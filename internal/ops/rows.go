@@ -355,6 +355,23 @@ func (d *PassageDetail) Progress() string {
 	return d.Phase
 }
 
+// Outcome says in a line where the attempt stands: phase, the step it is at or that
+// sank it, and why.
+func (d *PassageDetail) Outcome() string {
+	out, message := d.Phase, clean(d.Message, 200)
+	if d.Step != "" {
+		out += " at " + d.Step
+		// A step's message begins with its name as often as not.
+		if _, uses, ok := strings.Cut(d.Step, " "); ok {
+			message = strings.TrimPrefix(message, uses+": ")
+		}
+	}
+	if message != "" {
+		out += ": " + message
+	}
+	return out
+}
+
 // DetailOf is Detail of a Passage that was read already.
 func (o *Ops) DetailOf(p *v1alpha1.Passage, detailed bool) *PassageDetail {
 	d := &PassageDetail{PassageRow: o.passageRow(p), AbortAsked: p.Spec.Abort, Steps: []StepRow{}}

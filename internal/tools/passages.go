@@ -96,13 +96,7 @@ var getPassage = New(About{
 		return getPassageOut{}, err
 	}
 	out := getPassageOut{Result: Result{Scope: env.scope(ctx, d.Namespace), Warnings: env.warnings()}, PassageDetail: *d}
-	out.Summary = fmt.Sprintf("Passage %s takes %s through %s/%s: %s", d.Passage, d.Bundle, d.Namespace, d.Gate, d.Phase)
-	if d.Step != "" {
-		out.Summary += " at " + d.Step
-	}
-	if d.Message != "" {
-		out.Summary += ": " + ops.Clean(d.Message, 200)
-	}
+	out.Summary = fmt.Sprintf("Passage %s takes %s through %s/%s: %s", d.Passage, d.Bundle, d.Namespace, d.Gate, d.Outcome())
 	out.NextSteps = []ops.NextStep{{Tool: "explain_gate", Arguments: map[string]string{"gate": d.Gate, "namespace": d.Namespace}, Why: "what this means for the Gate"}}
 	return out, nil
 }, func(w *Writer, out getPassageOut) {

@@ -108,13 +108,7 @@ func (out *promoteOut) follow(ctx context.Context, env *Env, wait time.Duration)
 		for _, s := range d.Steps {
 			out.Steps = append(out.Steps, writeStep(s))
 		}
-		out.Summary = fmt.Sprintf("Passage %s takes %s through %s: %s", out.Passage.Name, out.Bundle, out.Gate, d.Phase)
-		if d.Step != "" {
-			out.Summary += " at " + d.Step
-		}
-		if d.Message != "" {
-			out.Summary += ": " + ops.Clean(d.Message, 200)
-		}
+		out.Summary = fmt.Sprintf("Passage %s takes %s through %s: %s", out.Passage.Name, out.Bundle, out.Gate, d.Outcome())
 	}
 	switch {
 	case err == nil:
