@@ -251,10 +251,6 @@ func (w *world) finish(t testing.TB, name string, phase v1alpha1.PassagePhase) {
 	}
 }
 
-func query(w *world, gate, bundle string) ops.PromoteQuery {
-	return ops.PromoteQuery{PreviewQuery: ops.PreviewQuery{Namespace: w.ns, Gate: gate, Bundle: bundle}}
-}
-
 func timeout(t testing.TB) context.Context {
 	ctx, cancel := context.WithTimeout(context.Background(), 2*time.Minute)
 	t.Cleanup(cancel)
