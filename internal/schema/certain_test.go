@@ -173,3 +173,51 @@ func (g *generated) openAPI(s *spec.Schema, depth int) any {
 	}
 	return map[string]any{"free": []any{1.0, "x", nil}}
 }
+
+// TestRareWalks holds that the walks for embedded resources and for lists that are
+// sets are made where a schema asks for them, and only there.
+func TestRareWalks(t *testing.T) {
+	s := newest(t)
+	crds, problems := s.NewCRDs([]map[string]any{decode(t, `
+apiVersion: apiextensions.k8s.io/v1
+kind: CustomResourceDefinition
+metadata: {name: holders.example.com}
+spec:
+  group: example.com
+  scope: Namespaced
+  names: {kind: Holder, plural: holders, singular: holder, listKind: HolderList}
+  versions:
+  - name: v1
+    served: true
+    storage: true
+    schema:
+      openAPIV3Schema:
+        type: object
+        properties:
+          spec:
+            type: object
+            properties:
+              templates:
+                type: array
+                items: {type: object, x-kubernetes-embedded-resource: true, x-kubernetes-preserve-unknown-fields: true}
+              byName:
+                type: object
+                additionalProperties: {type: array, x-kubernetes-list-type: set, items: {type: string}}
+`)})
+	if len(problems) > 0 {
+		t.Fatal(problems)
+	}
+	sound := `{apiVersion: example.com/v1, kind: Holder, metadata: {name: h}, spec: {templates: [{apiVersion: v1, kind: ConfigMap, metadata: {name: a}}], byName: {x: [a, b]}}}`
+	if r := s.Validate(t.Context(), decode(t, sound), crds); len(r.Violations) > 0 {
+		t.Errorf("sound: %+v", r.Violations)
+	}
+	for broken, want := range map[string]string{
+		strings.Replace(sound, "name: a}", "name: a/b}", 1):       "InvalidValue /spec/templates/0/metadata/name fail",
+		strings.Replace(sound, "apiVersion: v1, kind", "kind", 1): "MissingField /spec/templates/0/apiVersion fail",
+		strings.Replace(sound, "[a, b]", "[a, a]", 1):             "InvalidValue /spec/byName/x/1 fail",
+	} {
+		if got := found(s.Validate(t.Context(), decode(t, broken), crds)); len(got) != 1 || got[0] != want {
+			t.Errorf("%s: got %v, want %s", broken, got, want)
+		}
+	}
+}

@@ -32,6 +32,9 @@ type crdVersion struct {
 	validator validation.SchemaValidator
 	certain   *certain
 	cel       *cel.Validator
+	// embeds and lists tell whether there is anything to do for the walks that look
+	// for embedded resources and for lists that are sets or maps.
+	embeds, lists bool
 }
 
 func (v *crdVersion) compile(d *crd) error {
@@ -62,6 +65,10 @@ func (v *crdVersion) compile(d *crd) error {
 			return
 		}
 		v.certain = newCertain(openAPI, 0)
+		v.embeds = anywhere(v.schema, func(s *structural.Structural) bool { return s.XEmbeddedResource })
+		v.lists = anywhere(v.schema, func(s *structural.Structural) bool {
+			return s.XListType != nil && *s.XListType != "atomic"
+		})
 		v.cel = cel.NewValidator(v.schema, true, celconfig.PerCallLimit)
 	})
 	return v.err
@@ -137,8 +144,12 @@ func (s *Set) custom(ctx context.Context, id gvk, obj map[string]any, d *crd) (r
 	if !v.certain.valid(in) {
 		errs = validation.ValidateCustomResource(nil, in, v.validator)
 	}
-	errs = append(errs, objectmeta.Validate(nil, in, v.schema, false)...)
-	errs = append(errs, listtype.ValidateListSetsAndMaps(nil, v.schema, in)...)
+	if v.embeds {
+		errs = append(errs, objectmeta.Validate(nil, in, v.schema, false)...)
+	}
+	if v.lists {
+		errs = append(errs, listtype.ValidateListSetsAndMaps(nil, v.schema, in)...)
+	}
 	for _, e := range errs {
 		p := pointerOf(in, e.Field)
 		if !isNull(in, p) {
@@ -160,6 +171,22 @@ func (s *Set) custom(ctx context.Context, id gvk, obj map[string]any, d *crd) (r
 	}
 	r.Violations = tidy(w.out)
 	return r
+}
+
+// anywhere tells whether a condition holds somewhere in a schema.
+func anywhere(s *structural.Structural, holds func(*structural.Structural) bool) bool {
+	if s == nil {
+		return false
+	}
+	if holds(s) || anywhere(s.Items, holds) || s.AdditionalProperties != nil && anywhere(s.AdditionalProperties.Structural, holds) {
+		return true
+	}
+	for _, p := range s.Properties {
+		if anywhere(&p, holds) {
+			return true
+		}
+	}
+	return false
 }
 
 // isNull tells whether a field is there and null.
