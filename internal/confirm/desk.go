@@ -132,7 +132,7 @@ func (d *Desk) take(ctx context.Context, req mcp.CallToolRequest, b bound) (*Tak
 	}
 	d.pending.drop(e, Used)
 	if e.answer == declined {
-		return nil, &Declined{Said, ViaTerminal}
+		return nil, &Declined{Reason: Said, Via: ViaTerminal, Plan: e.plan}
 	}
 	return &Taken{e.plan, Confirmation{ViaTerminal, client, e.id}}, nil
 }
@@ -166,6 +166,7 @@ func (d *Desk) answered(state string, responses mcp.InputResponses, b bound, now
 	}
 	d.pending.drop(e, Used)
 	if no := judge(server.ElicitationResponse(responses, question)); no != nil {
+		no.Plan = e.plan
 		return nil, no
 	}
 	return e, nil
@@ -260,6 +261,7 @@ func (d *Desk) settle(e *entry, a *mcp.ElicitationResult) (Confirmation, error) 
 		return Confirmation{}, &Expired{Unknown}
 	}
 	if no != nil {
+		no.Plan = e.plan
 		return Confirmation{}, no
 	}
 	return Confirmation{ViaElicitation, e.client, e.id}, nil

@@ -36,17 +36,17 @@ func (s shown) params() mcp.ElicitationParams {
 func judge(r *mcp.ElicitationResult) *Declined {
 	switch {
 	case r == nil:
-		return &Declined{Unreadable, ViaElicitation}
+		return &Declined{Reason: Unreadable, Via: ViaElicitation}
 	case r.Action == mcp.ElicitationResponseActionDecline:
-		return &Declined{Said, ViaElicitation}
+		return &Declined{Reason: Said, Via: ViaElicitation}
 	case r.Action == mcp.ElicitationResponseActionCancel:
-		return &Declined{Cancelled, ViaElicitation}
+		return &Declined{Reason: Cancelled, Via: ViaElicitation}
 	case r.Action != mcp.ElicitationResponseActionAccept:
-		return &Declined{Unreadable, ViaElicitation}
+		return &Declined{Reason: Unreadable, Via: ViaElicitation}
 	}
 	content, _ := r.Content.(map[string]any)
 	if yes, ok := content[question].(bool); !ok || !yes {
-		return &Declined{NotConfirmed, ViaElicitation}
+		return &Declined{Reason: NotConfirmed, Via: ViaElicitation}
 	}
 	return nil
 }

@@ -110,6 +110,8 @@ type Declined struct {
 	Reason Reason
 	// Via is where the answer came from.
 	Via string
+	// Plan is the one that was not accepted, for the record.
+	Plan Plan
 }
 
 var declinedWhy = map[Reason]string{

@@ -108,6 +108,12 @@ func (w write[P, R]) run(ctx context.Context, env *Env) (*written[P, R], error) 
 	taken, err := desk.Taken(ctx, req.mcp, call)
 	switch {
 	case err != nil:
+		var no *confirm.Declined
+		if errors.As(err, &no) {
+			if p, ok := no.Plan.(P); ok {
+				record.Plan, record.Title, record.Object = p.Digest(), p.Title(), objectName(w.object(p))
+			}
+		}
 		return nil, errors.Join(err, say(writelog.Refused, err))
 	case taken != nil:
 		var ok bool

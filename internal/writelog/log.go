@@ -38,7 +38,8 @@ type Entry struct {
 	Event Event     `json:"event"`
 	// Tool is the tool's or the command's name.
 	Tool string `json:"tool,omitempty"`
-	// CallID joins the lines of one call, and the object's annotation.
+	// CallID joins the lines of a confirmed write, and the object's annotation. What
+	// was asked for and not confirmed has none: Plan joins those lines.
 	CallID string `json:"callId,omitempty"`
 	// Principal is who the API server says the caller is, Actor what is recorded
 	// in the object.

@@ -120,6 +120,18 @@ func TestTerminal(t *testing.T) {
 		}
 		says(t, x.Accept(timeout(t), a["gate"].(string)), confirm.WireNotWaiting)
 		w.refused(t, s.call(t, tool, a), declined, "Declined")
+		raw, err := os.ReadFile(s.log)
+		if err != nil {
+			t.Fatal(err)
+		}
+		lines := strings.Split(strings.TrimSpace(string(raw)), "\n")
+		var asked, no struct{ Event, Plan, Title, Object string }
+		if err := errors.Join(json.Unmarshal([]byte(lines[0]), &asked), json.Unmarshal([]byte(lines[len(lines)-1]), &no)); err != nil {
+			t.Fatal(err)
+		}
+		if no.Event != "refused" || no.Plan == "" || no.Plan != asked.Plan || no.Title != asked.Title || no.Object != asked.Object {
+			t.Errorf("the log says of the plan that was declined: %s", raw)
+		}
 		w.refused(t, s.call(t, tool, a), required, "NoForm")
 	})
 
@@ -691,6 +703,10 @@ func TestWriteLog(t *testing.T) {
 		}
 		if p, ok := e["plan"].(string); ok {
 			plans[p] = true
+		}
+		// An answer that does not count is about no plan that is still there.
+		if e["code"] != "ConfirmationExpired" && (e["plan"] == nil || e["title"] == nil || e["object"] == nil) {
+			t.Errorf("of no plan: %s", line)
 		}
 	}
 	if len(plans) < 3 {
