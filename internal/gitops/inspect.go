@@ -4,7 +4,7 @@ package gitops
 // checks against another builder (test/impactcheck, the benchmarks).
 type Inspection struct {
 	// Root is the folder of the artifact, valid while the Engine keeps it: until
-	// a few more trees were opened. It is empty for an external Kustomization.
+	// another state of the same working tree or a few more trees were opened. It is empty for an external Kustomization.
 	Root, Path string
 	// Object is the Flux object; it must not be changed.
 	Object map[string]any

@@ -32,6 +32,9 @@ type Artifact struct {
 	// origin is, for a composed artifact, the repository path of each file.
 	origin map[string]string
 
+	// slot names what the artifact is a state of, "" for one that lasts: see plan.
+	slot string
+
 	// used, refs and parents are guarded by the store's build lock. A composed
 	// artifact is in use while one that it was made from is.
 	used, refs int
@@ -43,7 +46,11 @@ type Artifact struct {
 
 // plan is what an artifact will hold.
 type plan struct {
-	key     string
+	key string
+	// slot is the working tree that this is a state of, with the ignore rules; ""
+	// for a commit and a composed artifact. A state that was left behind is of no
+	// use to anyone, so the next one is made of its folder.
+	slot    string
 	files   []string // sorted
 	dirs    []string // that exist even without files
 	hashes  map[string]plumbing.Hash
@@ -54,14 +61,13 @@ type plan struct {
 // make writes an artifact's folder, or gives the one that is there. All contents
 // are in the store. The caller holds build.
 func (s *Store) make(p *plan) (*Artifact, error) {
-	s.clock++
 	if a := s.artifacts[p.key]; a != nil {
-		a.used = s.clock
-		return a, nil
+		return a.again(p.slot), nil
 	}
 	if s.closed {
 		return nil, fail(Unreadable, "the store is closed")
 	}
+	s.clock++
 	dirs := map[string]bool{}
 	add := func(d string) {
 		for ; d != "." && !dirs[d]; d = path.Dir(d) {
@@ -74,36 +80,99 @@ func (s *Store) make(p *plan) (*Artifact, error) {
 	for _, f := range p.files {
 		add(path.Dir(f))
 	}
-	a := &Artifact{Dir: filepath.Join(s.dir, fmt.Sprintf("tree-%d", s.clock)), store: s, key: p.key, used: s.clock,
+	a := &Artifact{Dir: filepath.Join(s.dir, fmt.Sprintf("tree-%d", s.clock)), store: s, key: p.key, slot: p.slot, used: s.clock,
 		files: p.files, hashes: p.hashes, dropped: p.dropped, origin: p.origin, subs: map[string]*Artifact{}}
 	for d := range dirs {
 		a.dirs = append(a.dirs, d)
 	}
 	slices.Sort(a.dirs)
-	if err := a.write(); err != nil {
-		// The half of a folder is of no use; what stays goes with the store.
-		_ = os.RemoveAll(a.Dir)
-		return nil, coded("the private folder", err)
-	}
 	for _, h := range a.hashes {
 		s.blobs[h].refs++
 	}
+	before := s.leftBehind(p.slot)
+	if before != nil {
+		s.drop(before)
+	}
 	s.artifacts[p.key] = a
+	if err := a.write(before); err != nil {
+		// The half of a folder is of no use; what stays goes with the store.
+		_ = os.RemoveAll(a.Dir)
+		s.drop(a)
+		return nil, coded("the private folder", err)
+	}
 	return a, nil
 }
 
-func (a *Artifact) write() error {
+// again takes an artifact that is there once more; a commit's lasts.
+func (a *Artifact) again(slot string) *Artifact {
+	a.store.clock++
+	a.used = a.store.clock
+	if slot == "" {
+		a.slot = ""
+	}
+	return a
+}
+
+// leftBehind is the last state of a slot, when nobody uses it; nil when there is none.
+func (s *Store) leftBehind(slot string) *Artifact {
+	var last *Artifact
+	for _, a := range s.artifacts {
+		if slot != "" && a.slot == slot && !a.inUse() && (last == nil || a.used > last.used) {
+			last = a
+		}
+	}
+	return last
+}
+
+// write makes the folder: of the folder of the state before, or anew. Most edits
+// touch a few files of thousands.
+func (a *Artifact) write(before *Artifact) error {
+	if before != nil {
+		if err := os.Rename(before.Dir, a.Dir); err == nil && a.change(before) == nil {
+			return nil
+		}
+		// Somebody was in the private folder.
+		for _, dir := range []string{before.Dir, a.Dir} {
+			if err := os.RemoveAll(dir); err != nil {
+				return err
+			}
+		}
+	}
 	if err := os.Mkdir(a.Dir, 0o700); err != nil {
 		return err
 	}
-	for _, d := range a.dirs { // sorted: parents come first
-		if err := os.Mkdir(filepath.Join(a.Dir, filepath.FromSlash(d)), 0o700); err != nil {
-			return err
+	return a.change(&Artifact{})
+}
+
+// change brings the folder from what another artifact holds to what this one does.
+func (a *Artifact) change(from *Artifact) error {
+	at := func(p string) string { return filepath.Join(a.Dir, filepath.FromSlash(p)) }
+	for _, f := range from.files {
+		if h, ok := a.hashes[f]; !ok || h != from.hashes[f] {
+			if err := os.Remove(at(f)); err != nil {
+				return err
+			}
+		}
+	}
+	for _, d := range slices.Backward(from.dirs) { // sorted: parents come first
+		if _, stays := slices.BinarySearch(a.dirs, d); !stays {
+			if err := os.Remove(at(d)); err != nil {
+				return err
+			}
+		}
+	}
+	for _, d := range a.dirs {
+		if _, there := slices.BinarySearch(from.dirs, d); !there {
+			if err := os.Mkdir(at(d), 0o700); err != nil {
+				return err
+			}
 		}
 	}
 	for _, f := range a.files {
-		if err := a.store.link(a.hashes[f], filepath.Join(a.Dir, filepath.FromSlash(f))); err != nil {
-			return err
+		if h, ok := from.hashes[f]; !ok || h != a.hashes[f] {
+			if err := a.store.link(a.hashes[f], at(f)); err != nil {
+				return err
+			}
 		}
 	}
 	return nil

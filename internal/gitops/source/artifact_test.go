@@ -240,10 +240,118 @@ func TestReuse(t *testing.T) {
 	read("", 0, "nothing")
 }
 
+// TestStatesOfAWorkingTree edits a working tree: the folder of a state that was left behind becomes the next
+// one's, whatever changed, and one that is in use or a commit's stays.
+func TestStatesOfAWorkingTree(t *testing.T) {
+	dir := repo(t, map[string]string{"a.yaml": "a", "apps/b.yaml": "b", "apps/c.yaml": "b", "file": "f"})
+	s := store(t, source.Limits{})
+	put(t, dir, map[string]string{"a.yaml": "0"})
+	on := func(edit func(string)) *source.Artifact {
+		t.Helper()
+		edit(dir)
+		tree := open(t, s, dir, "")
+		defer tree.Release()
+		a := artifact(t, tree, "")
+		// What is in the folder is what a store that begins with this state has.
+		fresh := artifact(t, open(t, store(t, source.Limits{}), dir, ""), "")
+		if got, want := tar(t, a.Dir), tar(t, fresh.Dir); got != want {
+			t.Errorf("the folder has\n%s\nwant\n%s", got, want)
+		}
+		return a
+	}
+	move := func(from, to string) func(string) {
+		return func(dir string) {
+			if err := os.Rename(filepath.Join(dir, from), filepath.Join(dir, to)); err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
+	last := on(func(string) {})
+	for _, edit := range []func(string){
+		func(d string) { put(t, d, map[string]string{"a.yaml": "1"}) },
+		func(d string) { put(t, d, map[string]string{"a.yaml": "b", "apps/b.yaml": "1"}) },
+		func(d string) { os.RemoveAll(filepath.Join(d, "apps")) },
+		func(d string) { put(t, d, map[string]string{"apps": "a file where a folder was"}) },
+		func(d string) {
+			os.Remove(filepath.Join(d, "apps"))
+			put(t, d, map[string]string{"apps/x/y/z.yaml": "z"})
+		},
+		move("apps/x", "x"),
+		move("file", "x/file"),
+		func(d string) { put(t, d, map[string]string{".sourceignore": "x/\n"}) },
+		// Somebody was in the private folder.
+		func(d string) {
+			os.Remove(filepath.Join(last.Dir, "a.yaml"))
+			put(t, d, map[string]string{"a.yaml": "2"})
+		},
+		func(d string) { os.RemoveAll(last.Dir); put(t, d, map[string]string{"a.yaml": "3"}) },
+	} {
+		next := on(edit)
+		if _, err := os.Stat(last.Dir); next.Dir == last.Dir || !os.IsNotExist(err) {
+			t.Errorf("the state before is still there in %s", last.Dir)
+		}
+		last = next
+		if n := s.Artifacts(); n != 1 {
+			t.Errorf("%d artifacts, want one", n)
+		}
+	}
+	if got, want := s.Blobs(), 2; got != want {
+		t.Errorf("%d contents, want %d", got, want)
+	}
+
+	held := open(t, s, dir, "")
+	inUse := artifact(t, held, "")
+	on(func(d string) { put(t, d, map[string]string{"a.yaml": "4"}) })
+	if content(t, inUse, "a.yaml") != "3" {
+		t.Error("a state in use was changed")
+	}
+	held.Release()
+	// The commit of a clean working tree is not left behind when the tree moves on.
+	ref := commit(t, dir, "clean")
+	clean := on(func(string) {})
+	tree := open(t, s, dir, ref)
+	if artifact(t, tree, "") != clean {
+		t.Error("a clean working tree is another artifact than its commit")
+	}
+	tree.Release()
+	on(func(d string) { put(t, d, map[string]string{"a.yaml": "5"}) })
+	if content(t, clean, "a.yaml") != "4" {
+		t.Error("the folder of a commit was changed")
+	}
+}
+
+// tar lists a folder with its contents.
+func tar(t *testing.T, dir string) string {
+	t.Helper()
+	var b strings.Builder
+	err := filepath.WalkDir(dir, func(p string, d os.DirEntry, err error) error {
+		if err != nil {
+			return err
+		}
+		rel, err := filepath.Rel(dir, p)
+		if err != nil {
+			return err
+		}
+		fmt.Fprintln(&b, rel, d.Type())
+		if d.Type().IsRegular() {
+			data, err := os.ReadFile(p)
+			if err != nil {
+				return err
+			}
+			fmt.Fprintf(&b, "%q\n", data)
+		}
+		return nil
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return b.String()
+}
+
 func TestEviction(t *testing.T) {
 	dir := repo(t, map[string]string{"a.yaml": "a"})
 	s := store(t, source.Limits{})
-	held := open(t, s, dir, "main")
+	held := open(t, s, dir, git(t, dir, "rev-parse", "HEAD"))
 	keep := artifact(t, held, "")
 	composed, err := s.Compose([]source.Part{{From: keep, Source: "a.yaml", To: "x/"}})
 	if err != nil {
@@ -252,7 +360,7 @@ func TestEviction(t *testing.T) {
 	var dirs []string
 	for i := range 20 {
 		put(t, dir, map[string]string{"a.yaml": fmt.Sprint("version ", i)})
-		tree := open(t, s, dir, "")
+		tree := open(t, s, dir, commit(t, dir, "next"))
 		dirs = append(dirs, artifact(t, tree, "").Dir)
 		tree.Release()
 	}

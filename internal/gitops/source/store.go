@@ -85,17 +85,23 @@ func (s *Store) evict() {
 	}
 	slices.SortFunc(idle, func(a, b *Artifact) int { return a.used - b.used })
 	for _, a := range idle[:len(idle)-keepIdle] {
-		delete(s.artifacts, a.key)
+		s.drop(a)
 		// What can't be removed now goes with the private folder.
 		_ = os.RemoveAll(a.Dir)
-		for _, h := range a.hashes {
-			s.blobs[h].refs--
-		}
+	}
+}
+
+// drop forgets an artifact, and contents that no artifact has. The caller holds
+// build.
+func (s *Store) drop(a *Artifact) {
+	delete(s.artifacts, a.key)
+	for _, h := range a.hashes {
+		s.blobs[h].refs--
 	}
 	for h, b := range s.blobs {
 		if b.refs == 0 {
 			delete(s.blobs, h)
-			_ = os.Remove(s.blobPath(h)) // as above
+			_ = os.Remove(s.blobPath(h)) // what stays goes with the private folder
 		}
 	}
 }

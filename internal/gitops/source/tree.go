@@ -277,9 +277,7 @@ func (t *Tree) contents() (contents, error) {
 // materialise makes the artifact, or finds it. The caller holds build.
 func (t *Tree) materialise(ignore string) (*Artifact, error) {
 	if a := t.store.artifacts[t.list.keys[ignore]]; a != nil {
-		t.store.clock++
-		a.used = t.store.clock
-		return a, nil
+		return a.again(""), nil
 	}
 	c, err := t.contents()
 	if err != nil {
@@ -289,6 +287,9 @@ func (t *Tree) materialise(ignore string) (*Artifact, error) {
 	plan, err := t.plan(c, ignore)
 	if err != nil {
 		return nil, err
+	}
+	if t.Worktree {
+		plan.slot = t.place.dir + "\x00" + ignore
 	}
 	a, err := t.store.make(plan)
 	if err == nil && !t.Worktree && len(t.list.keys) < keepIdle {

@@ -10,12 +10,17 @@ import (
 	"os"
 	"path"
 	"path/filepath"
+	"runtime"
+	"slices"
 	"strings"
+	"sync"
+	"sync/atomic"
 	"syscall"
 
 	"github.com/go-git/go-git/v5/plumbing"
 	"github.com/go-git/go-git/v5/plumbing/filemode"
 	"github.com/go-git/go-git/v5/plumbing/format/gitignore"
+	"golang.org/x/sync/errgroup"
 )
 
 // maxDepth bounds how deep folders nest on disk; each level holds a descriptor.
@@ -35,14 +40,18 @@ type walker struct {
 	trackedDirs map[string]bool
 	// modes says whether the executable bit of the disk counts.
 	modes bool
-	count int
-	list  listing
+	// cores has an element for each folder that is walked beside another.
+	cores chan struct{}
+	count atomic.Int64
+
+	mu   sync.Mutex
+	list listing
 }
 
 // listWorktree lists a folder on disk. r is nil for a plain folder; else the
 // caller holds its lock.
 func (s *Store) listWorktree(ctx context.Context, p *place, r *repository) (*listing, error) {
-	w := &walker{ctx: ctx, limits: s.limits, prefix: p.prefix, modes: true, trackedDirs: map[string]bool{}}
+	w := &walker{ctx: ctx, limits: s.limits, prefix: p.prefix, modes: true, trackedDirs: map[string]bool{}, cores: make(chan struct{}, runtime.GOMAXPROCS(0))}
 	var rules []gitignore.Pattern
 	ignored := false
 	if r != nil {
@@ -70,7 +79,7 @@ func (s *Store) listWorktree(ctx context.Context, p *place, r *repository) (*lis
 		return nil, coded("the folder", err)
 	}
 	defer root.Close()
-	if err := w.walk(root, ".", rules, ignored, 0); err != nil {
+	if err := w.walk(folder{parent: root, name: ".", at: ".", rules: rules, ignored: ignored}); err != nil {
 		return nil, err
 	}
 	if skipped := w.sparse(); skipped > 0 {
@@ -129,92 +138,159 @@ func gitRules(rules []gitignore.Pattern, data []byte, folder []string) []gitigno
 	return rules
 }
 
-// walk lists one folder. ignored says that only tracked files count in it.
-func (w *walker) walk(dir *os.Root, at string, rules []gitignore.Pattern, ignored bool, depth int) error {
-	if depth > maxDepth {
-		return fail(TooLarge, "folders nest deeper than %d levels, at %q…", maxDepth, at[:min(len(at), 200)])
+// folder is a folder to walk.
+type folder struct {
+	parent *os.Root
+	name   string
+	at     string
+	depth  int
+	// tracked: the index has something of this path.
+	tracked bool
+	// rules are those of the folders above; ignored says that only tracked files
+	// count.
+	rules   []gitignore.Pattern
+	ignored bool
+}
+
+// walk lists a folder and what is below it.
+func (w *walker) walk(d folder) error {
+	if d.depth > maxDepth {
+		return fail(TooLarge, "folders nest deeper than %d levels, at %q…", maxDepth, d.at[:min(len(d.at), 200)])
 	}
-	if w.git != nil && !ignored {
-		// A .gitignore that is a link, a folder or can't be read has no rules, as in Git.
-		if b, err := readIn(dir, ".gitignore", maxRules); err == nil {
-			rules = gitRules(rules, b, w.parts(at))
+	entries, err := w.read(d)
+	if errors.Is(err, fs.ErrNotExist) && d.depth > 0 {
+		return nil // it vanished
+	}
+	if err != nil {
+		return err
+	}
+	named := func(name string) func(fs.DirEntry) bool {
+		return func(e fs.DirEntry) bool { return e.Name() == name }
+	}
+	if d.depth > 0 && slices.ContainsFunc(entries, named(".git")) && !w.trackedDirs[w.full(d.at)] {
+		w.add(entry{path: d.at, mode: filemode.Submodule, tracked: d.tracked})
+		return nil
+	}
+	var root *os.Root
+	if slices.ContainsFunc(entries, func(e fs.DirEntry) bool { return e.IsDir() || e.Name() == ".gitignore" }) {
+		if root, err = d.parent.OpenRoot(d.name); err != nil {
+			return coded("folder "+d.at, err)
+		}
+		defer root.Close()
+	}
+	rules := d.rules
+	if w.git != nil && !d.ignored && slices.ContainsFunc(entries, named(".gitignore")) {
+		// One that is a link, a folder or can't be read has no rules, as in Git.
+		if b, err := readIn(root, ".gitignore", maxRules); err == nil {
+			rules = gitRules(rules, b, w.parts(d.at))
 		}
 	}
 	match := gitignore.NewMatcher(rules)
-	f, err := dir.Open(".")
+	var files []entry
+	var below []folder
+	for _, e := range entries {
+		if e.Name() == ".git" {
+			continue
+		}
+		p := join(d.at, e.Name())
+		if len(p) > maxPath {
+			return fail(TooLarge, "a path is longer than %d bytes, at %q…", maxPath, p[:200])
+		}
+		full := w.full(p)
+		file := entry{path: p}
+		if w.git != nil {
+			if ie := w.git.entries[full]; ie != nil {
+				file.tracked, file.mode, file.hash = true, ie.Mode, ie.Hash
+			}
+		}
+		ignored := d.ignored || !file.tracked && w.git != nil && match.Match(strings.Split(full, "/"), e.IsDir())
+		switch {
+		case e.IsDir() && file.mode == filemode.Submodule:
+			files = append(files, entry{path: p, mode: file.mode, hash: file.hash, tracked: true})
+		case e.IsDir() && (!ignored || w.trackedDirs[full] || file.tracked):
+			below = append(below, folder{root, e.Name(), p, d.depth + 1, file.tracked, rules, ignored})
+		case !e.IsDir() && (!ignored || file.tracked):
+			if err := w.stat(e, &file); errors.Is(err, fs.ErrNotExist) {
+				continue // it vanished
+			} else if err != nil {
+				return coded("file "+p, err)
+			}
+			files = append(files, file)
+		}
+	}
+	w.add(files...)
+	return w.walkAll(below)
+}
+
+// walkAll walks folders on as many cores as there are: nearly all of a walk is
+// spent in the system.
+func (w *walker) walkAll(folders []folder) error {
+	var group errgroup.Group
+	for _, d := range folders {
+		select {
+		case w.cores <- struct{}{}:
+			group.Go(func() error {
+				defer func() { <-w.cores }()
+				return w.walk(d)
+			})
+			continue
+		default:
+		}
+		if err := w.walk(d); err != nil {
+			group.Go(func() error { return err })
+			break
+		}
+	}
+	return group.Wait()
+}
+
+// read lists the entries of a folder.
+func (w *walker) read(d folder) ([]fs.DirEntry, error) {
+	f, err := d.parent.Open(d.name)
 	if err != nil {
-		return coded("folder "+at, err)
+		return nil, coded("folder "+d.at, err)
 	}
 	defer f.Close()
+	var all []fs.DirEntry
 	for {
 		if err := w.ctx.Err(); err != nil {
-			return err
+			return nil, err
 		}
 		// In portions, so that a hostile folder does not fill the memory.
 		entries, err := f.ReadDir(1024)
-		for _, d := range entries {
-			if d.Name() == ".git" {
-				continue
-			}
-			if w.count++; w.count > w.limits.listed() {
-				return w.limits.tooMany()
-			}
-			if err := w.visit(dir, d, join(at, d.Name()), rules, match, ignored, depth); err != nil {
-				return err
-			}
+		if w.count.Add(int64(len(entries))) > int64(w.limits.listed()) {
+			return nil, w.limits.tooMany()
 		}
+		all = append(all, entries...)
 		if errors.Is(err, io.EOF) {
-			return nil
+			return all, nil
 		}
 		if err != nil {
-			return coded("folder "+at, err)
+			return nil, coded("folder "+d.at, err)
 		}
 	}
 }
 
-func (w *walker) visit(dir *os.Root, d fs.DirEntry, p string, rules []gitignore.Pattern, match gitignore.Matcher, ignored bool, depth int) error {
-	if len(p) > maxPath {
-		return fail(TooLarge, "a path is longer than %d bytes, at %q…", maxPath, p[:200])
-	}
-	full := p
+// add keeps what a folder has.
+func (w *walker) add(entries ...entry) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.list.entries = append(w.list.entries, entries...)
+}
+
+// full is a path from the root of the repository.
+func (w *walker) full(p string) string {
 	if w.git != nil && w.prefix != "." {
-		full = w.prefix + "/" + p
+		return w.prefix + "/" + p
 	}
-	e := entry{path: p}
-	var known bool
-	if w.git != nil {
-		if ie := w.git.entries[full]; ie != nil {
-			known = true
-			e.tracked, e.mode = true, ie.Mode
-		}
-		ignored = ignored || !known && match.Match(strings.Split(full, "/"), d.IsDir())
-	}
-	if d.IsDir() {
-		if ignored && !w.trackedDirs[full] && !known {
-			return nil
-		}
-		sub, err := dir.OpenRoot(d.Name())
-		if errors.Is(err, fs.ErrNotExist) {
-			return nil // it vanished
-		}
-		if err != nil {
-			return coded("folder "+p, err)
-		}
-		defer sub.Close()
-		if _, err := sub.Lstat(".git"); err == nil && !w.trackedDirs[full] || e.mode == filemode.Submodule {
-			return w.nested(e, full)
-		}
-		return w.walk(sub, p, rules, ignored, depth+1)
-	}
-	if ignored && !known {
-		return nil
-	}
+	return p
+}
+
+// stat says what is on disk.
+func (w *walker) stat(d fs.DirEntry, e *entry) error {
 	info, err := d.Info()
-	if errors.Is(err, fs.ErrNotExist) {
-		return nil // it vanished
-	}
 	if err != nil {
-		return coded("file "+p, err)
+		return err
 	}
 	was := e.mode
 	e.stat = statOf(info)
@@ -230,17 +306,7 @@ func (w *walker) visit(dir *os.Root, d fs.DirEntry, p string, rules []gitignore.
 	default:
 		e.mode = filemode.Regular
 	}
-	w.list.entries = append(w.list.entries, e)
-	return nil
-}
-
-// nested lists the folder of another repository, as one entry.
-func (w *walker) nested(e entry, full string) error {
-	if e.mode == filemode.Submodule {
-		e.hash = w.git.entries[full].Hash
-	}
-	e.mode = filemode.Submodule
-	w.list.entries = append(w.list.entries, e)
+	e.hash = plumbing.ZeroHash
 	return nil
 }
 
