@@ -5,7 +5,6 @@ import (
 	"crypto/sha256"
 	"encoding/hex"
 	"fmt"
-	"regexp"
 	"sort"
 	"strconv"
 	"strings"
@@ -118,10 +117,40 @@ func (s *Set) Version() string { return s.version }
 // ID is a digest of all in the Set that decides results.
 func (s *Set) ID() string { return s.id }
 
-var (
-	kindPattern    = regexp.MustCompile(`^[A-Za-z][A-Za-z0-9]{0,62}$`)
-	versionPattern = regexp.MustCompile(`^(?:[a-z0-9](?:[a-z0-9.-]{0,251}[a-z0-9])?/)?[a-z][a-z0-9]{0,62}$`)
-)
+func lower(c byte) bool { return 'a' <= c && c <= 'z' }
+func digit(c byte) bool { return '0' <= c && c <= '9' }
+
+// isKind is ^[A-Za-z][A-Za-z0-9]{0,62}$, by hand since every object is asked.
+func isKind(s string) bool {
+	for i := range len(s) {
+		if c := s[i] | 0x20; !lower(c) && (i == 0 || !digit(s[i])) {
+			return false
+		}
+	}
+	return s != "" && len(s) <= 63
+}
+
+// isAPIVersion is a version, ^[a-z][a-z0-9]{0,62}$, after a group and a slash or
+// alone. A group has up to 253 of [a-z0-9.-] and ends in neither dot nor dash.
+func isAPIVersion(s string) bool {
+	if group, version, ok := strings.Cut(s, "/"); ok {
+		for i := range len(group) {
+			if c := group[i]; !lower(c) && !digit(c) && (c != '.' && c != '-' || i == 0 || i == len(group)-1) {
+				return false
+			}
+		}
+		if group == "" || len(group) > 253 {
+			return false
+		}
+		s = version
+	}
+	for i := range len(s) {
+		if !lower(s[i]) && (i == 0 || !digit(s[i])) {
+			return false
+		}
+	}
+	return s != "" && len(s) <= 63
+}
 
 // Validate judges one object; crds may be nil. The object is not changed. A list
 // is to be judged item by item.
@@ -226,7 +255,7 @@ func tidy(in []Violation) []Violation {
 
 // identify reads what an object says it is.
 func identify(obj map[string]any) (apiVersion, kind string, wrong []Violation) {
-	read := func(name string, pattern *regexp.Regexp, like string) string {
+	read := func(name string, valid func(string) bool, like string) string {
 		v := Violation{Field: "/" + name, Severity: Fail, Rule: "type"}
 		value, ok := obj[name].(string)
 		switch {
@@ -236,7 +265,7 @@ func identify(obj map[string]any) (apiVersion, kind string, wrong []Violation) {
 			v.Code, v.Message = WrongType, fmt.Sprintf("%s is %s where a string is wanted", name, typeOf(obj[name]))
 		case value == "":
 			v.Code, v.Rule, v.Message = MissingField, "required", name+" is empty"
-		case !pattern.MatchString(value):
+		case !valid(value):
 			v.Code, v.Rule, v.Message = InvalidValue, "pattern", fmt.Sprintf("%s is no %s: one like %s is wanted", short(value), name, like)
 		default:
 			return value
@@ -244,7 +273,7 @@ func identify(obj map[string]any) (apiVersion, kind string, wrong []Violation) {
 		wrong = append(wrong, v)
 		return ""
 	}
-	apiVersion = read("apiVersion", versionPattern, "apps/v1 or v1")
-	kind = read("kind", kindPattern, "Deployment")
+	apiVersion = read("apiVersion", isAPIVersion, "apps/v1 or v1")
+	kind = read("kind", isKind, "Deployment")
 	return apiVersion, kind, wrong
 }

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"reflect"
+	"regexp"
 	"slices"
 	"strings"
 	"testing"
@@ -313,4 +314,35 @@ func TestSpared(t *testing.T) {
 			}
 		}
 	}
+}
+
+// TestNamesOfTypes holds what is written by hand against the patterns that it stands for.
+func TestNamesOfTypes(t *testing.T) {
+	kind := regexp.MustCompile(`^[A-Za-z][A-Za-z0-9]{0,62}$`)
+	version := regexp.MustCompile(`^(?:[a-z0-9](?:[a-z0-9.-]{0,251}[a-z0-9])?/)?[a-z][a-z0-9]{0,62}$`)
+	check := func(s string) {
+		t.Helper()
+		if got, want := isKind(s), kind.MatchString(s); got != want {
+			t.Errorf("kind %q: %v, want %v", s, got, want)
+		}
+		if got, want := isAPIVersion(s), version.MatchString(s); got != want {
+			t.Errorf("apiVersion %q: %v, want %v", s, got, want)
+		}
+	}
+	for n := range 260 {
+		check(strings.Repeat("a", n))
+		check(strings.Repeat("a", n) + "/v1")
+		check("a/" + strings.Repeat("v", n))
+	}
+	letters := []string{"a", "z", "A", "Z", "0", "9", "/", ".", "-", "@", "[", "`", "{", ":", "é", " ", "\n"}
+	var words func(s string, n int)
+	words = func(s string, n int) {
+		check(s)
+		if n > 0 {
+			for _, l := range letters {
+				words(s+l, n-1)
+			}
+		}
+	}
+	words("", 4)
 }
