@@ -1,7 +1,10 @@
 package render
 
 import (
+	"bytes"
 	"encoding/json"
+	"errors"
+	"slices"
 	"strings"
 
 	"sigs.k8s.io/kustomize/api/resource"
@@ -16,11 +19,82 @@ func objectJSON(res *resource.Resource) ([]byte, error) {
 	if n == nil || n.Kind != yaml.MappingNode || !plain(n, 0) {
 		return res.MarshalJSON()
 	}
-	m := map[string]any{}
-	if err := n.Decode(&m); err != nil {
+	var out bytes.Buffer
+	if err := writeJSON(&out, n); err != nil {
 		return res.MarshalJSON() // the error is to be Flux's, with its lines
 	}
-	return json.Marshal(m)
+	return out.Bytes(), nil
+}
+
+// errTwice is a key that a mapping has twice.
+var errTwice = errors.New("a key is there twice")
+
+// writeJSON writes a plain tree of nodes as json.Marshal writes what it decodes to.
+func writeJSON(out *bytes.Buffer, n *yaml.Node) error {
+	switch n.Kind {
+	case yaml.MappingNode:
+		at := make([]int, 0, len(n.Content)/2) // indices of keys, in their order
+		for i := 0; i < len(n.Content); i += 2 {
+			at = append(at, i)
+		}
+		slices.SortFunc(at, func(a, b int) int { return strings.Compare(n.Content[a].Value, n.Content[b].Value) })
+		out.WriteByte('{')
+		for i, k := range at {
+			key := n.Content[k].Value
+			if i > 0 {
+				if key == n.Content[at[i-1]].Value {
+					return errTwice
+				}
+				out.WriteByte(',')
+			}
+			if err := writeText(out, key); err != nil {
+				return err
+			}
+			out.WriteByte(':')
+			if err := writeJSON(out, n.Content[k+1]); err != nil {
+				return err
+			}
+		}
+		out.WriteByte('}')
+		return nil
+	case yaml.SequenceNode:
+		out.WriteByte('[')
+		for i, c := range n.Content {
+			if i > 0 {
+				out.WriteByte(',')
+			}
+			if err := writeJSON(out, c); err != nil {
+				return err
+			}
+		}
+		out.WriteByte(']')
+		return nil
+	}
+	if n.Tag == yaml.NodeTagString {
+		return writeText(out, n.Value)
+	}
+	var v any
+	if err := n.Decode(&v); err != nil {
+		return err
+	}
+	data, err := json.Marshal(v)
+	out.Write(data)
+	return err
+}
+
+// writeText writes a string; most need no escape.
+func writeText(out *bytes.Buffer, s string) error {
+	for i := range len(s) {
+		if c := s[i]; c < ' ' || c > '~' || strings.IndexByte(`"\<>&`, c) >= 0 {
+			data, err := json.Marshal(s)
+			out.Write(data)
+			return err
+		}
+	}
+	out.WriteByte('"')
+	out.WriteString(s)
+	out.WriteByte('"')
+	return nil
 }
 
 // plain tells whether a tree of nodes survives print and parse as it is: no

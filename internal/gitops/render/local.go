@@ -1,6 +1,7 @@
 package render
 
 import (
+	"bytes"
 	"context"
 	"fmt"
 	"path"
@@ -94,10 +95,12 @@ func (g *guard) generate(r Request, entry string) (wanted []string, err error) {
 		return nil, err
 	}
 	var k types.Kustomization
-	if err := yaml.Unmarshal(manifest, &k); err != nil {
-		return nil, err
+	if r.Origins || bytes.Contains(manifest, []byte("buildMetadata")) {
+		if err := yaml.Unmarshal(manifest, &k); err != nil {
+			return nil, err
+		}
+		wanted = k.BuildMetadata
 	}
-	wanted = k.BuildMetadata
 	if r.Origins {
 		k.BuildMetadata = slices.Compact(slices.Sorted(slices.Values(append(slices.Clone(wanted), types.OriginAnnotations, types.TransformerAnnotations))))
 		if manifest, err = yaml.Marshal(k); err != nil {
