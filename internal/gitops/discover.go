@@ -64,6 +64,9 @@ func (e *Engine) open(ctx context.Context, repo Repo, configFrom *snapshot) (*sn
 	if err != nil {
 		return nil, fromSource(err)
 	}
+	if w, ok := e.builder.(interface{ Warm() }); ok {
+		w.Warm()
+	}
 	s := &snapshot{repo: repo, tree: tree, remote: map[string]bool{}, views: map[*source.Artifact]*artifactView{}}
 	art, err := tree.Artifact("")
 	if err != nil {

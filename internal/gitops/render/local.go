@@ -34,6 +34,8 @@ var lane sync.RWMutex
 // builds must not meet its lazy initialisation.
 var schemaOnce sync.Once
 
+func prepare() { schemaOnce.Do(func() { openapi.Schema() }) }
+
 // Build renders one Kustomization.
 func (local) Build(ctx context.Context, r Request) Result {
 	if err := ctx.Err(); err != nil {
@@ -160,7 +162,7 @@ func (g *guard) ownFile(dir string) (string, error) {
 // run builds with krusty, and again in the exclusive lane when a kustomization
 // turns out to have an openapi field.
 func run(g *guard, entry string) (resmap.ResMap, error) {
-	schemaOnce.Do(func() { openapi.Schema() })
+	prepare()
 	g.building = true
 	lane.RLock()
 	m, err := krust(g, entry)

@@ -57,6 +57,22 @@ func (p *Pool) Close() {
 	})
 }
 
+// Warm starts the workers that are not running, and does not wait for them: while
+// a tree is read they get ready to build.
+func (p *Pool) Warm() {
+	for range cap(p.slots) {
+		select {
+		case w := <-p.slots:
+			if w == nil {
+				w, _ = start(p.command) // a build that fails, too, says why
+			}
+			p.release(w)
+		default: // those that are left are building
+			return
+		}
+	}
+}
+
 // Build hands a build to a worker.
 func (p *Pool) Build(ctx context.Context, r Request) Result {
 	obj, err := json.Marshal(r.Kustomization)

@@ -129,7 +129,8 @@ func (e *Error) Error() string {
 }
 
 // Builder builds; it is safe for concurrent use. What is wrong with the
-// repository is in the Result, and so is a build that was cancelled.
+// repository is in the Result, and so is a build that was cancelled. One that has
+// a method Warm is told when builds are about to come.
 type Builder interface {
 	Build(ctx context.Context, r Request) Result
 }

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"encoding/json"
+	"fmt"
 	"net/http"
 	"net/http/httptest"
 	"os"
@@ -24,7 +25,12 @@ import (
 
 // TestMain lets the test binary be its own worker, as hecate-mcp is.
 func TestMain(m *testing.M) {
-	if len(os.Args) == 2 && os.Args[1] == "render-worker" {
+	if len(os.Args) >= 2 && os.Args[1] == "render-worker" {
+		if len(os.Args) == 3 { // a folder that counts the workers
+			if _, err := os.MkdirTemp(os.Args[2], ""); err != nil {
+				os.Exit(1)
+			}
+		}
 		if err := render.Worker(os.Stdin, os.Stdout); err != nil {
 			os.Exit(1)
 		}
@@ -513,4 +519,56 @@ func TestSecretsAreMaskedInErrors(t *testing.T) {
 			}
 		})
 	}
+}
+
+// TestWarm starts each worker once, before the first build and again after a crash.
+func TestWarm(t *testing.T) {
+	self, err := os.Executable()
+	if err != nil {
+		t.Fatal(err)
+	}
+	started := t.TempDir()
+	p, err := render.NewPool([]string{self, "render-worker", started}, 2, time.Minute)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer p.Close()
+	count := func(want int) {
+		t.Helper()
+		n := -1
+		for deadline := time.Now().Add(20 * time.Second); n != want && time.Now().Before(deadline); time.Sleep(5 * time.Millisecond) {
+			entries, err := os.ReadDir(started)
+			if err != nil {
+				t.Fatal(err)
+			}
+			n = len(entries)
+		}
+		if n != want {
+			t.Errorf("%d workers were started, want %d", n, want)
+		}
+	}
+	p.Warm()
+	count(2)
+	p.Warm()
+	dir := files(t, map[string]string{"a.yaml": object("ConfigMap", "a")})
+	for range 3 {
+		if r := p.Build(t.Context(), render.Request{Root: dir, Path: ".", Kustomization: kustomization(nil)}); r.Err != nil || len(r.Objects) != 1 {
+			t.Errorf("%+v", r)
+		}
+	}
+	count(2)
+	cancelled, cancel := context.WithCancel(t.Context())
+	time.AfterFunc(50*time.Millisecond, cancel)
+	many := map[string]string{}
+	for i := range 5000 {
+		many[fmt.Sprintf("%d.yaml", i)] = object("ConfigMap", fmt.Sprint("a", i))
+	}
+	if r := p.Build(cancelled, render.Request{Root: files(t, many), Path: ".", Kustomization: kustomization(nil)}); r.Err == nil || r.Err.Code != render.Timeout {
+		t.Errorf("%+v", r.Err)
+	}
+	p.Warm()
+	count(3)
+	p.Close()
+	p.Warm()
+	count(3)
 }

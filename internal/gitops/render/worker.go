@@ -56,6 +56,7 @@ func Worker(in io.Reader, out io.Writer) error {
 	// A quarter of a build is garbage collection otherwise, of a heap that is small.
 	debug.SetGCPercent(400)
 	go watchMemory()
+	go prepare()
 	dec, enc := gob.NewDecoder(in), gob.NewEncoder(out)
 	builder := NewLocal()
 	for {
