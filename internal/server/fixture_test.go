@@ -68,17 +68,12 @@ func serve(t *testing.T, o HTTPOptions) *running {
 	if err != nil {
 		t.Fatal(err)
 	}
-	r.start(t, h)
-	return r
-}
-
-// start listens until the test ends.
-func (r *running) start(t *testing.T, h *HTTP) {
 	r.HTTP = h
 	ctx, cancel := context.WithCancel(context.Background())
 	r.cancel = cancel
 	go func() { r.done <- h.ListenAndServe(ctx); close(r.done) }()
 	t.Cleanup(func() { cancel(); <-r.done })
+	return r
 }
 
 // answer is an HTTP answer, read whole.

@@ -13,13 +13,10 @@ import (
 	"os"
 	"runtime/debug"
 	"strings"
-	"sync"
 	"time"
 
 	"github.com/mark3labs/mcp-go/mcp"
 	mcpserver "github.com/mark3labs/mcp-go/server"
-
-	"github.com/hecate-mcp/hecate-mcp/internal/tools"
 )
 
 // guard stands in front of the library's HTTP handler and lets through only what may be served. Every
@@ -156,32 +153,9 @@ func (g *guard) stream(w http.ResponseWriter, r *http.Request) *refusal {
 		defer cancel()
 		defer context.AfterFunc(g.streams, cancel)()
 		first := &firstWrite{ResponseWriter: w, written: make(chan struct{})}
-		g.next.ServeHTTP(first, r.WithContext(tools.WithFirstWrite(ctx, first.written)))
+		g.next.ServeHTTP(first, r.WithContext(context.WithValue(ctx, firstWriteKey{}, first)))
 	})
 }
-
-// firstWrite tells when the first byte of an answer was written.
-type firstWrite struct {
-	http.ResponseWriter
-	once    sync.Once
-	written chan struct{}
-}
-
-func (w *firstWrite) Write(p []byte) (int, error) {
-	n, err := w.ResponseWriter.Write(p)
-	w.once.Do(func() { close(w.written) })
-	return n, err
-}
-
-// Flush is asked for by the library before it streams.
-func (w *firstWrite) Flush() {
-	if f, ok := w.ResponseWriter.(http.Flusher); ok {
-		f.Flush()
-	}
-}
-
-// Unwrap is for http.ResponseController.
-func (w *firstWrite) Unwrap() http.ResponseWriter { return w.ResponseWriter }
 
 // post serves one JSON-RPC message.
 func (g *guard) post(w http.ResponseWriter, r *http.Request) *refusal {

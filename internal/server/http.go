@@ -86,6 +86,7 @@ func NewHTTP(s *mcpserver.MCPServer, o HTTPOptions, log *slog.Logger) (*HTTP, er
 		ErrorLog:          slog.NewLogLogger(log.Handler(), slog.LevelWarn),
 		// No WriteTimeout: a stream, and a call that waits for a person, last as long as they last.
 	}
+	acknowledge(s)
 	mcp := mcpserver.NewStreamableHTTPServer(s,
 		mcpserver.WithSessionIdManagerResolver(sessions),
 		mcpserver.WithSessionIdleTTL(o.SessionTTL),

@@ -25,9 +25,6 @@ func NewServer(env *Env, tools []Tool, version string, log *slog.Logger) *mcpser
 	hooks.AddAfterListTools(func(_ context.Context, _ any, _ *mcp.ListToolsRequest, result *mcp.ListToolsResult) {
 		result.Tools = slices.DeleteFunc(result.Tools, func(t mcp.Tool) bool { return hidden[t.Name] })
 	})
-	hooks.AddAfterSubscriptionsListen(func(ctx context.Context, _ any, _ *mcp.SubscriptionsListenRequest, _ *mcp.SubscriptionsListenResult) {
-		awaitFirstWrite(ctx)
-	})
 	s := mcpserver.NewMCPServer("hecate-mcp", version,
 		mcpserver.WithTitle("Hecate promotions"),
 		mcpserver.WithDescription("Why Gates are stuck, what happened, what would cross: promotions for Flux CD."),
@@ -55,29 +52,6 @@ func NewServer(env *Env, tools []Tool, version string, log *slog.Logger) *mcpser
 	addPrompts(s)
 	addResources(s, env)
 	return s
-}
-
-type firstWriteKey struct{}
-
-// WithFirstWrite tells a request when the first byte of its answer is written. The
-// library queues the acknowledgement of a subscription and loses it when the
-// request ends before its other goroutine has the lock; with nothing to subscribe
-// to, that is at once.
-func WithFirstWrite(ctx context.Context, written <-chan struct{}) context.Context {
-	return context.WithValue(ctx, firstWriteKey{}, written)
-}
-
-// awaitFirstWrite holds the end of a subscription until its acknowledgement is out.
-func awaitFirstWrite(ctx context.Context) {
-	written, ok := ctx.Value(firstWriteKey{}).(<-chan struct{})
-	if !ok {
-		return
-	}
-	select {
-	case <-written:
-	case <-ctx.Done():
-	case <-time.After(5 * time.Second): // a client that reads nothing
-	}
 }
 
 // definition is the tool as the protocol lists it.
