@@ -59,7 +59,7 @@ func (v *view) beaconCause(name string) beaconCause {
 		}
 	case ready != nil && ready.Status == metav1.ConditionFalse && ready.Reason != "Suspended":
 		c.code, c.change, c.since = ReasonBeaconFailing, true, &ready.LastTransitionTime
-		c.detail = fmt.Sprintf("Beacon %s fails with %s: %s", name, ready.Reason, clean(ready.Message, 250))
+		c.detail = fmt.Sprintf("Beacon %s fails with %s: %s", name, ready.Reason, cleanCause(ready.Message, 250))
 	case b.Status.LastPolled == nil && ready == nil:
 		c.code = ReasonBeaconNotPolled
 		c.detail = fmt.Sprintf("Beacon %s has not polled yet (created %s ago)", name, span(v.e.now.Sub(b.CreationTimestamp.Time)))

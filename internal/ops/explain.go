@@ -363,7 +363,7 @@ func (v *view) warnings(s State) []Warning {
 		if f := v.front(); f != nil && len(v.running) == 0 {
 			if a, last := v.failureOf(f), v.lastFailure(); a != nil && (last == nil || last.bundle != f.Name) {
 				obj := hecate(v1alpha1.KindBundle, f.Namespace, f.Name)
-				out = append(out, Warning{WarnFailedBefore, fmt.Sprintf("%s failed or was aborted here before, at %s: %s", f.Name, stamp(a.at), clean(a.reason, 200)), &obj})
+				out = append(out, Warning{WarnFailedBefore, fmt.Sprintf("%s failed or was aborted here before, at %s: %s", f.Name, stamp(a.at), cleanCause(a.reason, 200)), &obj})
 			}
 		}
 	}

@@ -212,7 +212,7 @@ func sourceCode(err error) SourceCode {
 
 // incomplete makes a failed read part of the answer.
 func incomplete(err error, obj Object) Incomplete {
-	return Incomplete{Code: sourceCode(err), Object: obj, Detail: clean(err.Error(), 200)}
+	return Incomplete{Code: sourceCode(err), Object: obj, Detail: cleanCause(err.Error(), 200)}
 }
 
 // hecate names an object of the four kinds.

@@ -114,3 +114,7 @@ func maskValue(name string, v any) any {
 // Clean makes free text safe to show: secrets masked, control, ANSI and
 // bidirectional characters removed, bounded to max characters.
 func Clean(s string, max int) string { return clean(s, max) }
+
+// CleanCause is Clean for the text of an error: a long one loses its middle, for
+// its cause stands at the end.
+func CleanCause(s string, max int) string { return cleanCause(s, max) }

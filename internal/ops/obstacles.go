@@ -61,7 +61,7 @@ func (v *view) gateObstacles() []Blocker {
 			HumanSteps: []HumanStep{{patchCommand("gate", g.Namespace, g.Name, `{"spec":{"suspend":false}}`), "resumes the Gate"}}})
 	}
 	if v.invalidSteps() {
-		add(Blocker{Kind: BlockerInvalidSteps, Detail: clean(v.ready.Message, 400), Fix: "correct spec.passage.steps of the Gate", Since: v.since(v1alpha1.GateReasonInvalidSteps)})
+		add(Blocker{Kind: BlockerInvalidSteps, Detail: cleanCause(v.ready.Message, 400), Fix: "correct spec.passage.steps of the Gate", Since: v.since(v1alpha1.GateReasonInvalidSteps)})
 	}
 	if v.noSteps() {
 		add(Blocker{Kind: BlockerNoPassage, Detail: "spec.passage has no steps", Fix: "give the Gate steps"})
@@ -146,7 +146,7 @@ func (v *view) verificationObstacle() []Blocker {
 	b.Bundles, b.Since = []string{bundle}, &ver.since
 	said := ""
 	if v.reason() == v1alpha1.GateReasonVerifying {
-		said = ": " + clean(v.ready.Message, 200)
+		said = ": " + cleanCause(v.ready.Message, 200)
 	}
 	switch {
 	case ver.unknown != "":
@@ -460,7 +460,7 @@ func (v *view) stepObstacle(p *v1alpha1.Passage) *Blocker {
 	obj := v.passageObject(p)
 	b := &Blocker{Kind: BlockerStepWaiting, Object: &obj, Bundles: []string{p.Spec.Bundle}, Since: st.StartedAt, Step: stepName(i, st.Uses, st.As),
 		Attempts: st.Attempts, NextSteps: []NextStep{getPassage(p)},
-		Detail: fmt.Sprintf("%s waits%s: %s", st.Uses, v.waited(st.StartedAt), clean(st.Message, 300))}
+		Detail: fmt.Sprintf("%s waits%s: %s", st.Uses, v.waited(st.StartedAt), cleanCause(st.Message, 300))}
 	if p.Spec.Abort {
 		b.Detail = "its abort has been asked for and not taken up yet; " + b.Detail
 	}
@@ -611,7 +611,7 @@ func (v *view) failureObstacle(a *attempt) Blocker {
 	if !a.at.IsZero() {
 		b.Since, when = &a.at, " at "+stamp(a.at)
 	}
-	message := clean(a.reason, 300)
+	message := cleanCause(a.reason, 300)
 	if a.aborted {
 		b.Kind = BlockerPassageAborted
 		b.Detail = fmt.Sprintf("the crossing of %s was aborted%s", a.bundle, when)

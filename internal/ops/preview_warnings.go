@@ -33,7 +33,7 @@ func (v *view) promotionWarnings(b *v1alpha1.Bundle, checks []EvidenceCheck, art
 			if f.aborted {
 				how = "was aborted"
 			} else if f.reason != "" {
-				why = ": " + clean(f.reason, 300)
+				why = ": " + cleanCause(f.reason, 300)
 			}
 			fobj := obj
 			if f.object != nil {
@@ -179,7 +179,7 @@ func troubles(g *v1alpha1.Gate) []string {
 	}
 	switch c.Reason {
 	case v1alpha1.GateReasonInvalidSteps, v1alpha1.GateReasonCrossingFailed, v1alpha1.GateReasonPassageFailed, v1alpha1.GateReasonVerifying:
-		out = append(out, c.Reason+": "+clean(c.Message, 200))
+		out = append(out, c.Reason+": "+cleanCause(c.Message, 200))
 	}
 	return out
 }

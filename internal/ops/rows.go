@@ -201,7 +201,7 @@ func (o *Ops) BeaconRows(ctx context.Context, namespace, beacon string) ([]Beaco
 			row.Emit = string(v1alpha1.EmitAutomatic)
 		}
 		if c := meta.FindStatusCondition(b.Status.Conditions, v1alpha1.ConditionReady); c != nil {
-			row.Ready, row.Reason, row.Message = string(c.Status), c.Reason, clean(c.Message, 300)
+			row.Ready, row.Reason, row.Message = string(c.Status), c.Reason, cleanCause(c.Message, 300)
 		}
 		v := &view{e: e, g: &v1alpha1.Gate{ObjectMeta: metav1.ObjectMeta{Namespace: b.Namespace}}}
 		if c := v.beaconCause(b.Name); c.change {
@@ -258,7 +258,7 @@ func (o *Ops) passageRow(p *v1alpha1.Passage) PassageRow {
 		row.Phase = PhaseNew
 		return row
 	}
-	row.Message, row.FinishedAt = clean(p.Status.Message, 300), p.Status.FinishedAt
+	row.Message, row.FinishedAt = cleanCause(p.Status.Message, 300), p.Status.FinishedAt
 	if s := p.Status.StartedAt; s != nil {
 		end := o.now()
 		if p.Status.FinishedAt != nil {
@@ -348,7 +348,7 @@ func (d *PassageDetail) Progress() string {
 		}
 		line := fmt.Sprintf("%d/%d %s: %s", s.Index+1, len(d.Steps), s.Uses, s.Phase)
 		if s.Message != "" {
-			line += ": " + clean(s.Message, 120)
+			line += ": " + cleanCause(s.Message, 120)
 		}
 		return line
 	}
@@ -358,7 +358,7 @@ func (d *PassageDetail) Progress() string {
 // Outcome says in a line where the attempt stands: phase, the step it is at or that
 // sank it, and why.
 func (d *PassageDetail) Outcome() string {
-	out, message := d.Phase, clean(d.Message, 200)
+	out, message := d.Phase, cleanCause(d.Message, 200)
 	if d.Step != "" {
 		out += " at " + d.Step
 		// A step's message begins with its name as often as not.
@@ -392,7 +392,7 @@ func (o *Ops) DetailOf(p *v1alpha1.Passage, detailed bool) *PassageDetail {
 		}
 		if p.Status != nil && i < len(p.Status.Steps) {
 			st := p.Status.Steps[i]
-			row.Phase, row.Reason, row.Message, row.Attempts, row.StartedAt = string(st.Phase), st.Reason, clean(st.Message, 300), st.Attempts, st.StartedAt
+			row.Phase, row.Reason, row.Message, row.Attempts, row.StartedAt = string(st.Phase), st.Reason, cleanCause(st.Message, 300), st.Attempts, st.StartedAt
 			row.Tolerated = st.Phase == v1alpha1.StepFailed && i != sank
 			row.Sank = i == sank
 			if st.StartedAt != nil {

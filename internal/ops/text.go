@@ -4,7 +4,6 @@ import (
 	"regexp"
 	"strings"
 	"unicode"
-	"unicode/utf8"
 )
 
 // ansi matches terminal escape sequences: CSI, OSC and the two-character ones.
@@ -19,6 +18,33 @@ func clean(s string, max int) string {
 	if limit := 8*max + 1024; len(s) > limit {
 		s = s[:limit]
 	}
+	runes := []rune(plainText(s))
+	if len(runes) <= max {
+		return string(runes)
+	}
+	return strings.TrimRight(string(runes[:max-1]), " ") + "…"
+}
+
+// maxCause bounds what is looked through for the end of an error's text, in bytes.
+const maxCause = 64 << 10
+
+// cleanCause is clean for the text of an error: a long one loses its middle, since
+// each that passes an error on writes before it, and the cause stands at the end.
+func cleanCause(s string, max int) string {
+	if len(s) > maxCause {
+		return clean(s, max)
+	}
+	runes := []rune(plainText(s))
+	if len(runes) <= max {
+		return string(runes)
+	}
+	head := max / 3
+	tail := max - head - 3
+	return strings.TrimRight(string(runes[:head]), " ") + " … " + strings.TrimLeft(string(runes[len(runes)-tail:]), " ")
+}
+
+// plainText is s masked, on one line and without what is not to be shown.
+func plainText(s string) string {
 	s = strings.ToValidUTF8(s, "\uFFFD")
 	s = ansi.ReplaceAllString(s, "")
 	var b strings.Builder
@@ -37,10 +63,5 @@ func clean(s string, max int) string {
 		}
 		b.WriteRune(r)
 	}
-	out := maskText(b.String())
-	if utf8.RuneCountInString(out) <= max {
-		return out
-	}
-	runes := []rune(out)
-	return strings.TrimRight(string(runes[:max-1]), " ") + "…"
+	return maskText(b.String())
 }

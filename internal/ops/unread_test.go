@@ -158,6 +158,29 @@ func TestLattice(t *testing.T) {
 	}
 }
 
+// TestCause shortens the text of an error in its middle, after it was masked.
+func TestCause(t *testing.T) {
+	long := "pushing: " + strings.Repeat("and then ", 100) + "password: hunter2, remote rejected: the branch is protected"
+	got := cleanCause(long, 80)
+	if n := len([]rune(got)); n > 80 || n < 75 || !strings.HasPrefix(got, "pushing: and then") || !strings.HasSuffix(got, "remote rejected: the branch is protected") || !strings.Contains(got, " … ") {
+		t.Errorf("%d characters: %s", n, got)
+	}
+	// The words before a secret go with the middle.
+	for n := 30; n < 120; n++ {
+		if got := cleanCause(long, n); strings.Contains(got, "unter2") || len([]rune(got)) > n {
+			t.Errorf("%d: %s", n, got)
+		}
+	}
+	for in, want := range map[string]string{"short": "short", strings.Repeat("é", 80): strings.Repeat("é", 80)} {
+		if got := cleanCause(in, 80); got != want {
+			t.Errorf("%s: %s", in, got)
+		}
+	}
+	if got := cleanCause(strings.Repeat("x", maxCause+1)+"end", 80); len([]rune(got)) != 80 || strings.Contains(got, "end") {
+		t.Errorf("without bound: %s", got)
+	}
+}
+
 func TestMask(t *testing.T) {
 	for in, want := range map[string]string{
 		"clone https://bot:s3cret@git.example.com/x.git":                      "clone https://***@git.example.com/x.git",

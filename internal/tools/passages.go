@@ -56,7 +56,7 @@ var listPassages = New(About{
 	}
 	if !in.detailed() {
 		for i := range out.Passages {
-			out.Passages[i].Message = ops.Clean(out.Passages[i].Message, 140)
+			out.Passages[i].Message = ops.CleanCause(out.Passages[i].Message, 140)
 		}
 	}
 	return out, nil
@@ -64,7 +64,7 @@ var listPassages = New(About{
 	w.Summary(out.Summary)
 	t := w.Table("NAMESPACE", "PASSAGE", "GATE", "BUNDLE", "PHASE", "ACTOR", "TOOK", "STEP", "MESSAGE")
 	for _, r := range out.Passages {
-		t.Row(r.Namespace, r.Passage, r.Gate, r.Bundle, r.Phase, r.Actor, r.Took, r.Step, ops.Clean(r.Message, 60))
+		t.Row(r.Namespace, r.Passage, r.Gate, r.Bundle, r.Phase, r.Actor, r.Took, r.Step, ops.CleanCause(r.Message, 60))
 	}
 	t.Flush()
 	w.more(out.Truncated, out.NextCursor)
@@ -112,7 +112,7 @@ var getPassage = New(About{
 		case s.Tolerated:
 			phase += " (tolerated)"
 		}
-		t.Row(fmt.Sprint(s.Index), s.Uses, phase, s.Reason, fmt.Sprint(s.Attempts), s.Took, ops.Clean(s.Message, 100))
+		t.Row(fmt.Sprint(s.Index), s.Uses, phase, s.Reason, fmt.Sprint(s.Attempts), s.Took, ops.CleanCause(s.Message, 100))
 	}
 	t.Flush()
 	for _, s := range out.Steps {

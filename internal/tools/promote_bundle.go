@@ -87,7 +87,7 @@ var promoteBundle = New(About{
 	w.Fact("passage", out.Passage.Name)
 	w.Fact("phase", out.Phase)
 	for _, s := range out.Steps {
-		w.Item("%s  %s  %s %s", s.Uses, s.Phase, s.Reason, ops.Clean(s.Message, 100))
+		w.Item("%s  %s  %s %s", s.Uses, s.Phase, s.Reason, ops.CleanCause(s.Message, 100))
 	}
 	for _, x := range out.Warnings {
 		w.Item("%s  %s", w.Code(string(x.Kind)), x.Detail)

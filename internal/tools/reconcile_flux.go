@@ -157,7 +157,7 @@ var reconcileFlux = New(About{
 			run, cancel := context.WithTimeout(context.WithoutCancel(ctx), maxWait)
 			defer cancel()
 			e := reconcile.Executor{Client: c, Timeout: wait, Progress: func(ev reconcile.Event) {
-				progress.say(strings.TrimSpace(fmt.Sprintf("%s %s %s %s", ev.Key, ev.Stage, ev.Code, ops.Clean(ev.Message, 120))))
+				progress.say(strings.TrimSpace(fmt.Sprintf("%s %s %s %s", ev.Key, ev.Stage, ev.Code, ops.CleanCause(ev.Message, 120))))
 			}}
 			// An item that failed is in the outcome, and so is what was cut short.
 			out, _ := e.Execute(run, p.Plan)
@@ -183,7 +183,7 @@ var reconcileFlux = New(About{
 		if r.Success {
 			ready++
 		}
-		out.Results = append(out.Results, outcome{Namespace: r.Namespace, Name: r.Name, Success: r.Success, Code: r.Code, Message: ops.Clean(r.Message, 300), Revision: r.Revision, Seconds: r.Duration.Seconds()})
+		out.Results = append(out.Results, outcome{Namespace: r.Namespace, Name: r.Name, Success: r.Success, Code: r.Code, Message: ops.CleanCause(r.Message, 400), Revision: r.Revision, Seconds: r.Duration.Seconds()})
 	}
 	out.Summary = fmt.Sprintf("%d of %d Kustomizations are ready", ready, len(out.Results))
 	if n := len(out.Declined); n > 0 {
@@ -194,7 +194,7 @@ var reconcileFlux = New(About{
 	w.Summary(out.Summary)
 	t := w.Table("KUSTOMIZATION", "CODE", "REVISION", "MESSAGE")
 	for _, r := range out.Results {
-		t.Row(r.Namespace+"/"+r.Name, string(r.Code), r.Revision, ops.Clean(r.Message, 100))
+		t.Row(r.Namespace+"/"+r.Name, string(r.Code), r.Revision, ops.CleanCause(r.Message, 100))
 	}
 	t.Flush()
 	for _, d := range out.Declined {

@@ -33,6 +33,11 @@ type process struct {
 // run starts a program and returns at once. Its output is appended to
 // dir/name.log.
 func run(dir, path string, args ...string) (*process, error) {
+	return runWith(nil, dir, path, args...)
+}
+
+// runWith is run with more variables in the environment.
+func runWith(env []string, dir, path string, args ...string) (*process, error) {
 	name := filepath.Base(path)
 	p := &process{name: name, log: filepath.Join(dir, name+".log"), ended: make(chan struct{})}
 	log, err := os.OpenFile(p.log, os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o600)
@@ -42,6 +47,7 @@ func run(dir, path string, args ...string) (*process, error) {
 	defer log.Close() // the child has its own
 	cmd := exec.Command("sh", append([]string{"-c", keeper, name, path}, args...)...)
 	cmd.Stdout, cmd.Stderr = log, log
+	cmd.Env = append(os.Environ(), env...)
 	if p.stdin, err = cmd.StdinPipe(); err != nil {
 		return nil, fmt.Errorf("cannot start %s: %w", name, err)
 	}

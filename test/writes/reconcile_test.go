@@ -4,11 +4,11 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"os/exec"
 	"strings"
-	"sync"
 	"testing"
-	"time"
 
+	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
@@ -23,38 +23,59 @@ import (
 const shop = "shop" // the namespace of the demo's repository
 
 // TestReconcileFlux reconciles one Kustomization, and the set of the demo's change,
-// with a controller that only answers.
+// with Flux's own controllers and a Git server.
 func TestReconcileFlux(t *testing.T) {
 	w := newWorld(t)
-	cluster.Start(t, "testdata/crds")
+	cluster.StartFlux(t)
 	flux, err := client.New(w.Config(cluster.Admin), client.Options{})
 	if err != nil {
 		t.Fatal(err)
 	}
+	repository := t.TempDir()
+	if err := examples.Repository(repository); err != nil {
+		t.Fatal(err)
+	}
 	// A namespace never goes away here: another run of this test may have made it.
 	_ = flux.Create(t.Context(), &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: shop}})
+	settings := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: shop, Name: "cluster-settings"}, Data: map[string]string{"DOMAIN": "shop.example.com"}}
+	if err := flux.Create(t.Context(), settings); err != nil {
+		t.Fatal(err)
+	}
 	create := func(version, kind, name string, spec map[string]any) {
 		t.Helper()
 		u := &unstructured.Unstructured{Object: map[string]any{"apiVersion": version, "kind": kind, "metadata": map[string]any{"name": name, "namespace": shop}, "spec": spec}}
 		if err := flux.Create(t.Context(), u); err != nil {
 			t.Fatal(err)
 		}
-		t.Cleanup(func() { _ = flux.Delete(context.Background(), u) })
 	}
-	create("source.toolkit.fluxcd.io/v1", "GitRepository", "deploy", map[string]any{"interval": "1m", "url": "https://example.com/x"})
-	for _, name := range []string{"storefront-dev", "storefront-staging", "storefront-production"} {
-		create("kustomize.toolkit.fluxcd.io/v1", "Kustomization", name, map[string]any{"interval": "1m", "prune": true, "sourceRef": map[string]any{"kind": "GitRepository", "name": "deploy"}})
+	// As in the repository, but that nothing happens by itself in an hour, and no
+	// Deployment is waited for: nobody runs them here.
+	create("source.toolkit.fluxcd.io/v1", "GitRepository", "deploy", map[string]any{"interval": "1h", "url": cluster.GitServer(t, repository), "ref": map[string]any{"branch": "main"}})
+	for _, env := range []string{"dev", "staging", "production"} {
+		create("kustomize.toolkit.fluxcd.io/v1", "Kustomization", "storefront-"+env, map[string]any{"interval": "1h", "retryInterval": "1s", "prune": true, "path": "./apps/storefront/" + env,
+			"sourceRef": map[string]any{"kind": "GitRepository", "name": "deploy"},
+			"postBuild": map[string]any{"substituteFrom": []any{map[string]any{"kind": "ConfigMap", "name": "cluster-settings"}}}})
 	}
-	ctx, cancel := context.WithCancel(t.Context())
-	var wg sync.WaitGroup
-	wg.Go(func() { fluxAnswers(ctx, flux) })
-	defer wg.Wait()
-	defer cancel()
+	git := func(args ...string) string {
+		t.Helper()
+		out, err := exec.Command("git", append([]string{"-C", repository}, args...)...).CombinedOutput()
+		if err != nil {
+			t.Fatalf("git %v: %v: %s", args, err, out)
+		}
+		return strings.TrimSpace(string(out))
+	}
+	deployment := func(env string) (d appsv1.Deployment) {
+		t.Helper()
+		if err := flux.Get(t.Context(), client.ObjectKey{Namespace: shop, Name: "storefront-" + env}, &d); err != nil {
+			t.Fatal(err)
+		}
+		return d
+	}
+	memory := func(env string) string {
+		t.Helper()
+		return deployment(env).Spec.Template.Spec.Containers[0].Resources.Requests.Memory().String()
+	}
 
-	repository := t.TempDir()
-	if err := examples.Repository(repository); err != nil {
-		t.Fatal(err)
-	}
 	s := w.serve(t, cluster.Admin, "--repo", repository)
 	s.elicit = accepts
 	s.initialize(t, true)
@@ -63,16 +84,21 @@ func TestReconcileFlux(t *testing.T) {
 	if a.err != nil || !strings.Contains(a.raw, "1 of 1 Kustomizations are ready") {
 		t.Fatalf("one: %s", a)
 	}
+	if want := "main@sha1:" + git("rev-parse", "main"); !strings.Contains(a.raw, want) || memory("dev") != "128Mi" {
+		t.Errorf("not at %s with 128Mi but %s: %s", want, memory("dev"), a)
+	}
 	if message := string(s.asked[0]); !strings.Contains(message, "storefront-dev from GitRepository shop/deploy") {
 		t.Errorf("the person was shown %s", message)
 	}
+	git("merge", "-q", "--ff-only", examples.Branch)
 	a = s.call(t, "reconcile_flux", args{"ref": examples.Branch, "wait": "1m"})
 	var out struct {
 		Waves    [][]string
 		Declined []struct{ Name, Code string }
 		Results  []struct {
-			Name    string
-			Success bool
+			Name     string
+			Success  bool
+			Revision string
 		}
 	}
 	raw, err := json.Marshal(a.out)
@@ -89,9 +115,25 @@ func TestReconcileFlux(t *testing.T) {
 		t.Errorf("declined %v", out.Declined)
 	}
 	for _, r := range out.Results {
-		if !r.Success {
+		if !r.Success || r.Revision != "main@sha1:"+git("rev-parse", examples.Branch) {
 			t.Errorf("%s: %s", r.Name, a)
 		}
+	}
+	if len(out.Results) != 2 || memory("dev") != "256Mi" || memory("staging") != "256Mi" {
+		t.Errorf("dev has %s, staging %s: %s", memory("dev"), memory("staging"), a)
+	}
+	// What was declined Flux takes, without the field that there is not: its source
+	// moved on, and nobody asked it to look twice.
+	a = s.call(t, "reconcile_flux", args{"kustomization": shop + "/storefront-production", "wait": "1m"})
+	if d := deployment("production"); a.err != nil || memory("production") != "256Mi" || *d.Spec.Replicas != 1 {
+		t.Errorf("production has %s and %d replicas: %s", memory("production"), *d.Spec.Replicas, a)
+	}
+	// What can't be built is told in Flux's words.
+	git("rm", "-q", "apps/storefront/base/service.yaml")
+	git("-c", "user.name=test", "-c", "user.email=test@example.com", "commit", "-q", "-m", "broken")
+	a = s.call(t, "reconcile_flux", args{"kustomization": shop + "/storefront-staging", "wait": "5m"})
+	if !strings.Contains(a.raw, "NotReady") || !strings.Contains(a.raw, "can't be built at main@sha1:"+git("rev-parse", "main")) || !strings.Contains(a.raw, "service.yaml") || !strings.Contains(a.raw, `0 of 1 Kustomizations`) {
+		t.Errorf("one that can't be built: %s", a)
 	}
 
 	// Suspended while the person reads: the plan does not hold any more.
@@ -130,32 +172,5 @@ func TestReconcileFlux(t *testing.T) {
 	}
 	if len(s.asked) != asked {
 		t.Errorf("a person was asked about what is refused")
-	}
-}
-
-// fluxAnswers answers requests to reconcile as Flux's controllers do.
-func fluxAnswers(ctx context.Context, cl client.Client) {
-	for ctx.Err() == nil {
-		for _, kind := range []schema.GroupVersionKind{{Group: "source.toolkit.fluxcd.io", Version: "v1", Kind: "GitRepositoryList"}, {Group: "kustomize.toolkit.fluxcd.io", Version: "v1", Kind: "KustomizationList"}} {
-			list := &unstructured.UnstructuredList{}
-			list.SetGroupVersionKind(kind)
-			if err := cl.List(ctx, list, client.InNamespace(shop)); err != nil {
-				continue // the end, or a busy machine: the next round
-			}
-			for i := range list.Items {
-				u := &list.Items[i]
-				requested := u.GetAnnotations()["reconcile.fluxcd.io/requestedAt"]
-				if handled, _, _ := unstructured.NestedString(u.Object, "status", "lastHandledReconcileAt"); requested == "" || requested == handled {
-					continue
-				}
-				const revision = "main@sha1:abc"
-				u.Object["status"] = map[string]any{"lastHandledReconcileAt": requested, "observedGeneration": u.GetGeneration(), "lastAppliedRevision": revision,
-					"artifact":   map[string]any{"revision": revision, "digest": "sha256:" + strings.Repeat("a", 64), "path": "x", "url": "http://x.invalid/x", "lastUpdateTime": time.Now().UTC().Format(time.RFC3339)},
-					"conditions": []any{map[string]any{"type": "Ready", "status": "True", "reason": "Test", "message": "ready", "observedGeneration": u.GetGeneration(), "lastTransitionTime": time.Now().UTC().Format(time.RFC3339)}}}
-				// A conflict is tried again in the next round.
-				_ = cl.Status().Update(ctx, u)
-			}
-		}
-		time.Sleep(50 * time.Millisecond)
 	}
 }

@@ -75,6 +75,23 @@ func TestExecute(t *testing.T) {
 				}
 			},
 			want: "a NotReady", messages: map[string]string{"a": "is stalled"}},
+		{name: "what can't be built ends the waiting", graph: "a:", objects: []*unstructured.Unstructured{ks("a"), repo("repo")},
+			set: func(c *fluxCluster, _ *Executor, _ *Plan) {
+				c.answer["Kustomization a"] = attempted("main@sha1:new", notReady("BuildFailed", "no such file"))
+			},
+			want: "a NotReady", messages: map[string]string{"a": "can't be built at main@sha1:new; Ready is False (BuildFailed): no such file"}},
+		{name: "what could not be built before may be now", graph: "a:", objects: []*unstructured.Unstructured{ks("a"), repo("repo")},
+			set: func(c *fluxCluster, e *Executor, _ *Plan) {
+				e.Timeout = short
+				c.answer["Kustomization a"] = attempted("main@sha1:old", notReady("BuildFailed", "no such file"))
+			},
+			want: "a NotReady", messages: map[string]string{"a": "did not become ready within 500ms; Ready is False (BuildFailed): no such file"}},
+		{name: "what failed otherwise is tried again", graph: "a:", objects: []*unstructured.Unstructured{ks("a"), repo("repo")},
+			set: func(c *fluxCluster, e *Executor, _ *Plan) {
+				e.Timeout = short
+				c.answer["Kustomization a"] = attempted("main@sha1:new", notReady("HealthCheckFailed", "a Pod waits"))
+			},
+			want: "a NotReady", messages: map[string]string{"a": "did not become ready within 500ms"}},
 		{name: "no answer", graph: "a:", objects: []*unstructured.Unstructured{ks("a"), repo("repo")},
 			set: func(c *fluxCluster, e *Executor, _ *Plan) {
 				e.Timeout = short
@@ -438,5 +455,14 @@ func TestStatusOfAnything(t *testing.T) {
 		if ref := liveSource(u); ref != (SourceRef{}) {
 			t.Errorf("%v has source %v", o, ref)
 		}
+	}
+}
+
+// attempted is an answer that speaks of a revision.
+func attempted(revision string, answer func(*unstructured.Unstructured) map[string]any) func(*unstructured.Unstructured) map[string]any {
+	return func(u *unstructured.Unstructured) map[string]any {
+		s := answer(u)
+		s["lastAttemptedRevision"] = revision
+		return s
 	}
 }

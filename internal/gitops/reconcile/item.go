@@ -89,6 +89,12 @@ func (r *run) reconcile(item Item, res *Result) *failure {
 	res.Attempted = true
 	r.tell(Event{Key: item.Key, Stage: StageRequested})
 	last, err := e.await(ctx, o, value, before, func(s status) (bool, error) {
+		if s.unbuildable(revision) {
+			return false, fail(NotReady, "%s can't be built at %s; %s", o, revision, say(s.ready))
+		}
+		if !s.healthy() {
+			return false, nil
+		}
 		// Ready may still speak of the revision before the source's request.
 		if revision == "" || s.applied == revision {
 			return true, nil
@@ -150,7 +156,7 @@ func (r *run) reconcileSource(ref SourceRef) (revision string, f *failure) {
 		if err != nil {
 			return before, err
 		}
-		return e.await(ctx, o, value, before, func(status) (bool, error) { return true, nil })
+		return e.await(ctx, o, value, before, func(s status) (bool, error) { return s.healthy(), nil })
 	}()
 	if f := failureOf(err); f != nil {
 		if f.code != Cancelled {

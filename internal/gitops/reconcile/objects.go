@@ -53,8 +53,8 @@ type status struct {
 	ready, stalled      *metav1.Condition
 	// current says that the status speaks of the object's generation.
 	current bool
-	// applied is a Kustomization's revision, artifact a source's.
-	applied, artifact string
+	// applied and attempted are a Kustomization's revisions, artifact a source's.
+	applied, attempted, artifact string
 }
 
 // statusOf reads leniently: what is absent or of another type is not so.
@@ -68,6 +68,7 @@ func statusOf(u *unstructured.Unstructured) status {
 		annotation: u.GetAnnotations()[requestedAt],
 		handled:    str("status", "lastHandledReconcileAt"),
 		applied:    str("status", "lastAppliedRevision"),
+		attempted:  str("status", "lastAttemptedRevision"),
 		artifact:   str("status", "artifact", "revision"),
 	}
 	s.suspended, _, _ = unstructured.NestedBool(u.Object, "spec", "suspend")
@@ -95,6 +96,15 @@ func statusOf(u *unstructured.Unstructured) status {
 	return s
 }
 
+// healthy says that the object is ready as it is now.
+func (s status) healthy() bool { return isTrue(s.ready) && s.current }
+
+// unbuildable says that a revision can't be built, which no further try changes.
+func (s status) unbuildable(revision string) bool {
+	return s.ready != nil && s.ready.Status == metav1.ConditionFalse && s.ready.Reason == "BuildFailed" && s.current &&
+		revision != "" && s.attempted == revision
+}
+
 func isTrue(c *metav1.Condition) bool { return c != nil && c.Status == metav1.ConditionTrue }
 
 // say tells a condition on one line of bounded length.
@@ -102,7 +112,8 @@ func say(c *metav1.Condition) string {
 	if c == nil {
 		return "it has no Ready condition"
 	}
-	const most = 400
+	// Whoever shows it masks it, for which the text must not lose its middle.
+	const most = 4000
 	text := strings.Join(strings.Fields(c.Message), " ")
 	if r := []rune(text); len(r) > most {
 		text = string(r[:most]) + " … (shortened)"

@@ -118,9 +118,9 @@ func (e *Executor) request(ctx context.Context, o object, before status) (value 
 	return value, err
 }
 
-// await polls an object until the request is handled, it is ready, and more holds.
-// It gives the status last seen also with an error.
-func (e *Executor) await(ctx context.Context, o object, value string, before status, more func(status) (bool, error)) (status, error) {
+// await polls an object until the request is handled and done says that this is
+// the end, well or with an error. It gives the status last seen also with an error.
+func (e *Executor) await(ctx context.Context, o object, value string, before status, done func(status) (bool, error)) (status, error) {
 	last, handled, trouble := before, false, ""
 	for e.pause(ctx) {
 		u := o.empty()
@@ -145,8 +145,8 @@ func (e *Executor) await(ctx context.Context, o object, value string, before sta
 		case !handled:
 		case isTrue(last.stalled):
 			return last, fail(NotReady, "%s is stalled and will not become ready by itself; %s", o, say(last.stalled))
-		case isTrue(last.ready) && last.current:
-			if ok, err := more(last); ok || err != nil {
+		default:
+			if ok, err := done(last); ok || err != nil {
 				return last, err
 			}
 		}
