@@ -68,7 +68,7 @@ func names(list []string) string {
 // unknownField says that a field does not exist and which do.
 func unknownField(key string, valid []string) string {
 	sort.Strings(valid)
-	msg := fmt.Sprintf("there is no field %s here", short(key))
+	msg := fmt.Sprintf("there is no field %s here: it is dropped without a word", short(key))
 	if n := nearest(key, valid); n != "" {
 		msg += "; " + meant + n + "?"
 	}

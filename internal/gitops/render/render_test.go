@@ -557,13 +557,14 @@ func TestWarm(t *testing.T) {
 		}
 	}
 	count(2)
-	cancelled, cancel := context.WithCancel(t.Context())
-	time.AfterFunc(50*time.Millisecond, cancel)
 	many := map[string]string{}
 	for i := range 5000 {
 		many[fmt.Sprintf("%d.yaml", i)] = object("ConfigMap", fmt.Sprint("a", i))
 	}
-	if r := p.Build(cancelled, render.Request{Root: files(t, many), Path: ".", Kustomization: kustomization(nil)}); r.Err == nil || r.Err.Code != render.Timeout {
+	root := files(t, many)
+	cancelled, cancel := context.WithCancel(t.Context())
+	time.AfterFunc(50*time.Millisecond, cancel)
+	if r := p.Build(cancelled, render.Request{Root: root, Path: ".", Kustomization: kustomization(nil)}); r.Err == nil || r.Err.Code != render.Timeout {
 		t.Errorf("%+v", r.Err)
 	}
 	p.Warm()
