@@ -16,7 +16,7 @@ test-race: ## the same under the race detector (needs a C compiler), without the
 
 include test/controlplane.mk
 
-test-cluster: control-plane ## against a real kube-apiserver; the first build takes about ten minutes
+test-cluster: control-plane ## against a real kube-apiserver and Flux; the first build takes about a quarter of an hour
 	HECATE_MCP_REQUIRE_CLUSTER=1 $(GO) test -count=1 -p 1 -timeout 40m ./test/...
 
 test-clients: build ## against MCP clients that nobody here wrote (npm)

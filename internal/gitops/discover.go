@@ -161,6 +161,8 @@ type discovery struct {
 	nodes map[KustomizationKey]*node
 	// rendered holds, by cluster, the objects that others refer to.
 	rendered map[string]map[Object]*manifest
+	// strict remembers strictIn, which is asked once all is rendered.
+	strict map[string]strictness
 	// artifacts are those of this repository, by ignore rules and folder or by what
 	// they are composed of.
 	artifacts map[string]*artifactView
@@ -192,7 +194,7 @@ func (e *Engine) DiscoverFluxGraph(ctx context.Context, repo Repo) (*FluxGraph, 
 
 // discovered runs discovery on a snapshot.
 func (e *Engine) discovered(ctx context.Context, s *snapshot) (*discovery, *FluxGraph, error) {
-	d := &discovery{e: e, snap: s, nodes: map[KustomizationKey]*node{}, rendered: map[string]map[Object]*manifest{}, artifacts: map[string]*artifactView{}, refused: map[string]string{}}
+	d := &discovery{e: e, snap: s, nodes: map[KustomizationKey]*node{}, rendered: map[string]map[Object]*manifest{}, strict: map[string]strictness{}, artifacts: map[string]*artifactView{}, refused: map[string]string{}}
 	if err := d.declaredRoots(ctx); err != nil {
 		return nil, nil, err
 	}

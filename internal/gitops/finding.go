@@ -79,7 +79,7 @@ var FindingCodes = []Meaning[Code]{
 	{RenderFailed, "the build fails, so Flux applies nothing of this Kustomization"},
 	{RemoteReference, "an entry points outside the repository: left out here, nothing was fetched"},
 	{UnresolvedVariable, "a variable's value is not in the repository; values that hold it are not judged"},
-	{UnknownField, "no such field in the schema: Flux applies the object, and the API server drops the field without a word"},
+	{UnknownField, "no such field in the schema: of a built-in kind it is dropped without a word, with it a custom kind is refused"},
 	{MissingField, "a required field is missing"},
 	{WrongType, "the value has another type than the schema wants"},
 	{InvalidValue, "the value breaks a rule of the schema or of the API server"},

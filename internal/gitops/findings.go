@@ -206,8 +206,18 @@ func (d *discovery) variableFindings(book *book, n *node, self *Object) {
 	}
 	if len(n.unset) > 0 {
 		p := d.ownField(n, "/spec/postBuild")
-		book.add(Finding{Code: UnresolvedVariable, Severity: SeverityWarn, Source: SourceRender, Kustomizations: []KustomizationKey{n.key}, Object: self, Field: "/spec/postBuild",
-			Message: fmt.Sprintf("nothing sets %s: Flux puts an empty text there", strings.Join(bounded(n.unset, 8), ", ")), File: p.File, Line: p.Line})
+		f := Finding{Code: UnresolvedVariable, Severity: SeverityWarn, Source: SourceRender, Kustomizations: []KustomizationKey{n.key}, Object: self, Field: "/spec/postBuild",
+			Message: fmt.Sprintf("nothing sets %s: ", strings.Join(bounded(n.unset, 8), ", ")), File: p.File, Line: p.Line}
+		switch d.strictIn(n.key.Cluster) {
+		case strictYes:
+			f.Severity = SeverityFail
+			f.Message += "the Kustomization fails for it; set it, or write a default as in ${NAME:=value}"
+		case strictNo:
+			f.Message += "Flux puts an empty text there"
+		default:
+			f.Message += "Flux 2.9 and later fail for it, earlier ones put an empty text there; set it, or write a default as in ${NAME:=value}"
+		}
+		book.add(f)
 	}
 }
 

@@ -28,6 +28,8 @@ type root struct {
 	object map[string]any
 	from   string
 	place  Place
+	// instance is the spec of the FluxInstance that makes it, nil for others.
+	instance any
 }
 
 func (r *root) key() KustomizationKey {
@@ -111,14 +113,8 @@ func kustomization(ns, name, p string, ref SourceRef) map[string]any {
 // instanceRoot reads spec.sync of a FluxInstance, or the same in the values of
 // the chart that makes one; nil when the document is neither.
 func (d *discovery) instanceRoot(ctx context.Context, doc document) (*root, error) {
-	var spec any
 	ns, name := doc.Namespace, defaultName
-	switch {
-	case doc.Kind == "FluxInstance" && groupOf(doc.APIVersion) == groupOperator:
-		spec = at(doc.obj, "spec")
-	case doc.Kind == "HelmRelease":
-		spec = at(doc.obj, "spec", "values", "instance")
-	}
+	spec := instanceSpec(doc.Object, doc.obj)
 	sync := at(spec, "sync")
 	if sync == nil || str(sync, "path") == "" {
 		return nil, nil
@@ -139,7 +135,19 @@ func (d *discovery) instanceRoot(ctx context.Context, doc document) (*root, erro
 	if err != nil {
 		return nil, err
 	}
-	return &root{where: p, from: fromInstance, place: doc.Place, object: object}, nil
+	return &root{where: p, from: fromInstance, place: doc.Place, object: object, instance: spec}, nil
+}
+
+// instanceSpec is the spec of a FluxInstance, or the same in the values of a
+// HelmRelease; nil when there is none.
+func instanceSpec(o Object, obj map[string]any) any {
+	switch {
+	case o.Kind == "FluxInstance" && groupOf(o.APIVersion) == groupOperator:
+		return at(obj, "spec")
+	case o.Kind == "HelmRelease" && groupOf(o.APIVersion) == groupHelm:
+		return at(obj, "spec", "values", "instance")
+	}
+	return nil
 }
 
 // accept names the clusters of new roots and takes those that are new.

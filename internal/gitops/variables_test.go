@@ -95,6 +95,29 @@ func TestVariableFindings(t *testing.T) {
 			t.Errorf("%+v", x)
 		}
 	})
+	for name, tc := range map[string]struct {
+		object string
+		want   gitops.Severity
+		words  string
+	}{
+		"strict by its image":        {controller("ghcr.io/fluxcd/kustomize-controller:v1.9.6", ""), gitops.SeverityFail, "fails for it"},
+		"by image and digest":        {controller("registry.example.com/flux/kustomize-controller:v1.10.0@sha256:abc", ""), gitops.SeverityFail, "fails for it"},
+		"before":                     {controller("ghcr.io/fluxcd/kustomize-controller:v1.8.3", ""), gitops.SeverityWarn, "empty text"},
+		"before, with the gate":      {controller("ghcr.io/fluxcd/kustomize-controller:v1.8.3", "--feature-gates=A=false,StrictPostBuildSubstitutions=true"), gitops.SeverityFail, "fails for it"},
+		"strict, without the gate":   {controller("ghcr.io/fluxcd/kustomize-controller:v1.9.6", "--feature-gates=StrictPostBuildSubstitutions=false"), gitops.SeverityWarn, "empty text"},
+		"an image without a version": {controller("ghcr.io/fluxcd/kustomize-controller:main", ""), gitops.SeverityWarn, "2.9 and later fail"},
+		"an instance of the newest":  {fluxOf("2.x"), gitops.SeverityFail, "fails for it"},
+		"an instance of a minor":     {fluxOf("2.8.x"), gitops.SeverityWarn, "empty text"},
+		"an instance of a range":     {fluxOf(">=2.3.0 <3.0.0"), gitops.SeverityWarn, "2.9 and later fail"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			g := graphOf(t, f.with(files{"clusters/prod/app.yaml": ks("app", "./app", "postBuild: {substitute: {A: one}}"), "clusters/prod/flux.yaml": tc.object}))
+			x := wantFinding(t, g.Findings, gitops.UnresolvedVariable, "B", "C", tc.words)
+			if x.Severity != tc.want {
+				t.Errorf("%+v", x)
+			}
+		})
+	}
 	t.Run("a malformed expression", func(t *testing.T) {
 		g := graphOf(t, f.with(files{"clusters/prod/app.yaml": ks("app", "./app", "postBuild: {substitute: {A: one}}"), "app/cm.yaml": cm("c", "a: \"${A\"")}))
 		wantState(t, g, "app", gitops.StateFailed)
@@ -107,4 +130,14 @@ func TestVariableFindings(t *testing.T) {
 		g := graphOf(t, f.with(files{"clusters/prod/app.yaml": ks("app", "./app", "postBuild: {substitute: {a.b: one}}")}))
 		wantState(t, g, "app", gitops.StateFailed)
 	})
+}
+
+// controller is a Deployment of kustomize-controller.
+func controller(image, arg string) string {
+	return "apiVersion: apps/v1\nkind: Deployment\nmetadata: {name: kustomize-controller, namespace: flux-system}\nspec:\n  selector: {matchLabels: {app: k}}\n  template:\n    metadata: {labels: {app: k}}\n" +
+		"    spec: {containers: [{name: manager, image: \"" + image + "\", args: [\"" + arg + "\"]}]}\n"
+}
+
+func fluxOf(version string) string {
+	return "apiVersion: fluxcd.controlplane.io/v1\nkind: FluxInstance\nmetadata: {name: flux, namespace: flux-system}\nspec: {distribution: {version: \"" + version + "\", registry: ghcr.io/fluxcd}}\n"
 }

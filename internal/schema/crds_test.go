@@ -82,10 +82,10 @@ spec: {size: 3, hosts: [{name: a}, {name: b}], labels: {a.b/c: x}, values: {a: b
 		says     string
 	}{
 		{"valid", "/spec/color", "red", nil, ""},
-		{"unknown", "/spec/sise", 1, []string{"UnknownField /spec/sise fail"}, "did you mean size?"},
+		{"unknown", "/spec/sise", 1, []string{"UnknownField /spec/sise fail"}, "the API server refuses the object; did you mean size?"},
 		{"unknown in a list", "/spec/hosts/0/prot", 1, []string{"UnknownField /spec/hosts/0/prot fail"}, "did you mean port?"},
 		{"unknown at the top", "/specX", 1, []string{"UnknownField /specX fail"}, "did you mean spec?"},
-		{"unknown metadata", "/metadata/label", map[string]any{}, []string{"UnknownField /metadata/label fail"}, "did you mean labels?"},
+		{"unknown metadata", "/metadata/label", map[string]any{}, []string{"UnknownField /metadata/label fail"}, "the API server refuses the object; did you mean labels?"},
 		{"missing", "/spec/size", nil, []string{"MissingField /spec/size fail"}, "size is required"},
 		{"type", "/spec/size", "3", []string{"WrongType /spec/size fail"}, "integer"},
 		{"type in a map", "/spec/labels/a.b~1c", 3, []string{"WrongType /spec/labels/a.b~1c fail"}, "string"},

@@ -109,7 +109,7 @@ func (s *Set) custom(ctx context.Context, id gvk, obj map[string]any, d *crd) (r
 	if v.compile(d) != nil {
 		return Result{}
 	}
-	w := walker{secret: id.kind == "Secret", path: make([]step, 0, 16)}
+	w := walker{custom: true, secret: id.kind == "Secret", path: make([]step, 0, 16)}
 	if v.spec.Deprecated {
 		msg := fmt.Sprintf("%s is deprecated", id)
 		if v.spec.DeprecationWarning != nil && *v.spec.DeprecationWarning != "" {
@@ -134,7 +134,7 @@ func (s *Set) custom(ctx context.Context, id gvk, obj map[string]any, d *crd) (r
 	in := copied.(map[string]any)
 	for _, path := range pruning.PruneWithOptions(in, v.schema, true, structural.UnknownFieldPathOptions{TrackUnknownFieldPaths: true}) {
 		p := pointerOf(obj, path)
-		w.noteAt(UnknownField, Fail, p, "properties", unknownField(lastKey(p), fieldsAt(v.schema, parent(p))))
+		w.noteAt(UnknownField, Fail, p, "properties", unknownField(lastKey(p), true, fieldsAt(v.schema, parent(p))))
 	}
 	// A create or an update would drop nulls here; server-side apply, which is what
 	// Flux does, keeps those that no default replaces, and then refuses them.

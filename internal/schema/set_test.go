@@ -143,8 +143,8 @@ func TestDeployment(t *testing.T) {
 		says     string
 	}{
 		{"valid", "/metadata/name", "web", nil, ""},
-		{"typo", web + "/imagePullPolciy", "Always", []string{"UnknownField " + web + "/imagePullPolciy fail"}, "did you mean imagePullPolicy?"},
-		{"typo at the top", "/specX", 1, []string{"UnknownField /specX fail"}, "did you mean spec?"},
+		{"typo", web + "/imagePullPolciy", "Always", []string{"UnknownField " + web + "/imagePullPolciy fail"}, "dropped without a word; did you mean imagePullPolicy?"},
+		{"typo at the top", "/specX", 1, []string{"UnknownField /specX fail"}, "dropped without a word; did you mean spec?"},
 		{"null of an optional field", "/spec/paused", map[string]any(nil), []string{"WrongType /spec/paused fail"}, ""},
 		{"required", "/spec/selector", nil, []string{"MissingField /spec/selector fail"}, "selector is required"},
 		{"a number for a text", "/metadata/labels/app.kubernetes.io~1name", 1, []string{"WrongType /metadata/labels/app.kubernetes.io~1name fail"}, "put it in quotes"},

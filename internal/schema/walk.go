@@ -19,6 +19,7 @@ type walker struct {
 	path   []step
 	out    []Violation
 	secret bool // no value may be repeated
+	custom bool // the object is of a custom kind
 }
 
 // step is a field, or an item when the key is "" and item is set.
@@ -178,7 +179,7 @@ func (w *walker) object(n *node, m map[string]any) {
 		p := n.props[k]
 		if p == nil {
 			if n.strict {
-				w.note(UnknownField, "additionalProperties", unknownField(k, append([]string(nil), n.fields...)))
+				w.note(UnknownField, "additionalProperties", unknownField(k, w.custom, append([]string(nil), n.fields...)))
 				continue
 			}
 			if p = n.extra; p == nil {

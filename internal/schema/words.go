@@ -65,10 +65,16 @@ func names(list []string) string {
 	return strings.Join(list[:maxNames], ", ") + fmt.Sprintf(" and %d more", len(list)-maxNames)
 }
 
-// unknownField says that a field does not exist and which do.
-func unknownField(key string, valid []string) string {
+// unknownField says that a field does not exist, what becomes of it when Flux applies
+// the object, and which do exist. The API server decodes a built-in kind into a type
+// that has no place for the field; a custom kind it holds to its schema.
+func unknownField(key string, custom bool, valid []string) string {
+	fate := "it is dropped without a word"
+	if custom {
+		fate = "the API server refuses the object"
+	}
 	sort.Strings(valid)
-	msg := fmt.Sprintf("there is no field %s here: it is dropped without a word", short(key))
+	msg := fmt.Sprintf("there is no field %s here: %s", short(key), fate)
 	if n := nearest(key, valid); n != "" {
 		msg += "; " + meant + n + "?"
 	}

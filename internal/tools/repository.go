@@ -179,7 +179,7 @@ func meanings[C ~string](table []gitops.Meaning[C]) []ops.Meaning[C] {
 
 // cleanFinding bounds what came from files.
 func cleanFinding(f gitops.Finding) gitops.Finding {
-	f.Message, f.Rule, f.Raw = ops.CleanCause(f.Message, 400), ops.Clean(f.Rule, 300), ops.CleanCause(f.Raw, 600)
+	f.Message, f.Rule, f.Raw = ops.Clean(f.Message, 400), ops.Clean(f.Rule, 300), ops.CleanCause(f.Raw, 600)
 	f.Field, f.File = ops.Clean(f.Field, 300), ops.Clean(f.File, 300)
 	return f
 }
