@@ -13,9 +13,11 @@ import (
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/yaml"
 
@@ -150,6 +152,167 @@ func TestApplied(t *testing.T) {
 			t.Errorf("%s: rendered %q, Flux applied %q", key, rendered, inventory)
 		}
 	}
+	if !t.Failed() {
+		t.Run("a change", func(t *testing.T) { changed(t, e, cl, repository) })
+	}
+}
+
+// changed commits a change and compares what is said of it with what becomes of the
+// objects in the cluster.
+func changed(t *testing.T, e *gitops.Engine, cl client.Client, repository string) {
+	before := states(t, cl)
+	edit := func(file, from, to string) {
+		t.Helper()
+		path := filepath.Join(repository, file)
+		data, err := os.ReadFile(path)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if !bytes.Contains(data, []byte(from)) {
+			t.Fatalf("%s has no %q", file, from)
+		}
+		if err := os.WriteFile(path, bytes.ReplaceAll(data, []byte(from), []byte(to)), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	edit("shaped/base/objects.yaml", "key: value", "key: other")
+	edit("shaped/overlay/notes.txt", "some text", "other text")
+	edit("base/settings.yaml", "REGION: north", "REGION: south")
+	edit("base/ignored.txt", "no", "still no")
+	edit("plain/never.yaml", "value", "other")
+	edit("plain/a.yaml", "name: plain", "name: plainer")
+	for _, file := range []string{"clusters/prod/custom.yaml", "plain/deeper/b.yml"} {
+		if err := os.Remove(filepath.Join(repository, file)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	commit(t, repository, "a change")
+	head := strings.TrimSpace(git(t, repository, "rev-parse", "HEAD"))
+	said, err := e.ComputeImpact(t.Context(), gitops.Repo{Path: repository, Ref: "HEAD"}, "HEAD~1")
+	if err != nil {
+		t.Fatal(err)
+	}
+	var want []string
+	for _, a := range said.DirectlyAffected {
+		for _, o := range a.Objects {
+			want = append(want, fmt.Sprintf("%s %s %s/%s", o.Change, o.Kind, o.Namespace, o.Name))
+		}
+	}
+	slices.Sort(want)
+
+	source := &unstructured.Unstructured{}
+	source.SetGroupVersionKind(schema.GroupVersionKind{Group: "source.toolkit.fluxcd.io", Version: "v1", Kind: "GitRepository"})
+	source.SetNamespace(namespace)
+	source.SetName("flux-system")
+	if err := cl.Patch(t.Context(), source, client.RawPatch(types.MergePatchType, []byte(`{"metadata":{"annotations":{"reconcile.fluxcd.io/requestedAt":"now"}}}`))); err != nil {
+		t.Fatal(err)
+	}
+	// All that were ready are so at the new commit, but for the one that is gone.
+	var got []string
+	for deadline := time.Now().Add(90 * time.Second); ; time.Sleep(200 * time.Millisecond) {
+		late := behind(t, cl, "main@sha1:"+head)
+		got = differences(before, states(t, cl))
+		if len(late) == 0 && slices.Equal(got, want) {
+			return
+		}
+		if time.Now().After(deadline) {
+			t.Errorf("said %q, in the cluster %q; not at the commit yet: %q", want, got, late)
+			return
+		}
+	}
+}
+
+// behind are the Kustomizations that are to be ready and are not at a revision, or
+// are to be gone and are there.
+func behind(t *testing.T, cl client.Client, revision string) (out []string) {
+	t.Helper()
+	for name, end := range ends {
+		u := &unstructured.Unstructured{}
+		u.SetGroupVersionKind(schema.GroupVersionKind{Group: "kustomize.toolkit.fluxcd.io", Version: "v1", Kind: "Kustomization"})
+		err := cl.Get(t.Context(), client.ObjectKey{Namespace: namespace, Name: name}, u)
+		at, _, _ := unstructured.NestedString(u.Object, "status", "lastAppliedRevision")
+		switch {
+		case name == "custom":
+			if !apierrors.IsNotFound(err) {
+				out = append(out, name)
+			}
+		case end.reason == ready && (err != nil || at != revision):
+			out = append(out, name)
+		}
+	}
+	return out
+}
+
+// states are all objects of the inventories with what changes when they do.
+func states(t *testing.T, cl client.Client) map[string]string {
+	t.Helper()
+	list := &unstructured.UnstructuredList{}
+	list.SetGroupVersionKind(schema.GroupVersionKind{Group: "kustomize.toolkit.fluxcd.io", Version: "v1", Kind: "KustomizationList"})
+	if err := cl.List(t.Context(), list); err != nil {
+		t.Fatal(err)
+	}
+	out := map[string]string{}
+	for i := range list.Items {
+		entries, _, err := unstructured.NestedSlice(list.Items[i].Object, "status", "inventory", "entries")
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, e := range entries {
+			m, ok := e.(map[string]any)
+			if !ok {
+				t.Fatalf("an inventory has %v", e)
+			}
+			id := strings.SplitN(fmt.Sprint(m["id"]), "_", 4)
+			o := &unstructured.Unstructured{}
+			o.SetGroupVersionKind(schema.GroupVersionKind{Group: id[2], Version: fmt.Sprint(m["v"]), Kind: id[3]})
+			if err := cl.Get(t.Context(), client.ObjectKey{Namespace: id[0], Name: id[1]}, o); apierrors.IsNotFound(err) {
+				continue // it is being pruned
+			} else if err != nil {
+				t.Fatal(err)
+			}
+			state := o.GetResourceVersion()
+			if strings.HasSuffix(id[2], ".toolkit.fluxcd.io") {
+				state = fmt.Sprint(o.GetGeneration()) // controllers write the status
+			}
+			out[fmt.Sprintf("%s %s/%s", id[3], id[0], id[1])] = state
+		}
+	}
+	return out
+}
+
+// differences tells two states apart as an impact does.
+func differences(before, after map[string]string) []string {
+	var out []string
+	for o, was := range before {
+		switch now, there := after[o]; {
+		case !there:
+			out = append(out, "pruned "+o)
+		case now != was:
+			out = append(out, "changed "+o)
+		}
+	}
+	for o := range after {
+		if _, there := before[o]; !there {
+			out = append(out, "added "+o)
+		}
+	}
+	slices.Sort(out)
+	return out
+}
+
+func git(t *testing.T, dir string, args ...string) string {
+	t.Helper()
+	out, err := exec.Command("git", append([]string{"-C", dir}, args...)...).CombinedOutput()
+	if err != nil {
+		t.Fatalf("git %v: %v: %s", args, err, out)
+	}
+	return string(out)
+}
+
+func commit(t *testing.T, dir, message string) {
+	t.Helper()
+	git(t, dir, "add", "-A")
+	git(t, dir, "-c", "user.name=test", "-c", "user.email=test@example.com", "-c", "commit.gpgsign=false", "commit", "-q", "-m", message)
 }
 
 // clone makes a Git repository of testdata/repository whose source is url.
@@ -166,12 +329,9 @@ func clone(t *testing.T, dir, url string) {
 	if err := os.WriteFile(file, bytes.ReplaceAll(data, []byte("GIT_SERVER"), []byte(url)), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	for _, args := range [][]string{{"init", "-q", "-b", "main"}, {"remote", "add", "origin", url}, {"add", "-A"},
-		{"-c", "user.name=test", "-c", "user.email=test@example.com", "-c", "commit.gpgsign=false", "commit", "-q", "-m", "all"}} {
-		if out, err := exec.Command("git", append([]string{"-C", dir}, args...)...).CombinedOutput(); err != nil {
-			t.Fatalf("git %v: %v: %s", args, err, out)
-		}
-	}
+	git(t, dir, "init", "-q", "-b", "main")
+	git(t, dir, "remote", "add", "origin", url)
+	commit(t, dir, "all")
 }
 
 // settled waits for a Kustomization to be ready, or not, for a reason.

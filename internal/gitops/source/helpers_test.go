@@ -3,6 +3,7 @@ package source_test
 import (
 	"context"
 	"errors"
+	"fmt"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -56,6 +57,38 @@ func commit(t testing.TB, dir, message string) string {
 	git(t, dir, "add", "-A")
 	git(t, dir, "commit", "-q", "--allow-empty", "-m", message)
 	return git(t, dir, "rev-parse", "HEAD")
+}
+
+// everything lists a folder with what is said of each path, and the contents.
+func everything(t testing.TB, dir string, say func(os.FileInfo) string) string {
+	t.Helper()
+	var b strings.Builder
+	err := filepath.WalkDir(dir, func(p string, d os.DirEntry, err error) error {
+		if err != nil {
+			return err
+		}
+		info, err := d.Info()
+		if err != nil {
+			return err
+		}
+		rel, err := filepath.Rel(dir, p)
+		if err != nil {
+			return err
+		}
+		fmt.Fprintln(&b, rel, say(info))
+		if d.Type().IsRegular() {
+			data, err := os.ReadFile(p)
+			if err != nil {
+				return err
+			}
+			fmt.Fprintf(&b, "%q\n", data)
+		}
+		return nil
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return b.String()
 }
 
 // age makes every file of a working tree old enough for its times to be believed.

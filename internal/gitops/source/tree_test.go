@@ -225,29 +225,7 @@ func TestReadOnly(t *testing.T) {
 	dir := repo(t, map[string]string{"a.yaml": "a", "sub/b.yaml": "b"})
 	put(t, dir, map[string]string{"a.yaml": "changed"})
 	state := func() string {
-		var b strings.Builder
-		err := filepath.WalkDir(dir, func(p string, d os.DirEntry, err error) error {
-			if err != nil {
-				return err
-			}
-			info, err := d.Info()
-			if err != nil {
-				return err
-			}
-			fmt.Fprintln(&b, p, info.Mode(), info.ModTime().UnixNano())
-			if d.Type().IsRegular() {
-				data, err := os.ReadFile(p)
-				if err != nil {
-					return err
-				}
-				fmt.Fprintf(&b, "%q\n", data)
-			}
-			return nil
-		})
-		if err != nil {
-			t.Fatal(err)
-		}
-		return b.String()
+		return everything(t, dir, func(info os.FileInfo) string { return fmt.Sprint(info.Mode(), info.ModTime().UnixNano()) })
 	}
 	chmod := func(mask os.FileMode) {
 		var dirs []string

@@ -173,7 +173,9 @@ func (w *walker) walk(d folder) error {
 	}
 	var root *os.Root
 	if slices.ContainsFunc(entries, func(e fs.DirEntry) bool { return e.IsDir() || e.Name() == ".gitignore" }) {
-		if root, err = d.parent.OpenRoot(d.name); err != nil {
+		if root, err = d.parent.OpenRoot(d.name); errors.Is(err, fs.ErrNotExist) && d.depth > 0 {
+			return nil // as above
+		} else if err != nil {
 			return coded("folder "+d.at, err)
 		}
 		defer root.Close()
@@ -246,7 +248,8 @@ func (w *walker) walkAll(folders []folder) error {
 
 // read lists the entries of a folder.
 func (w *walker) read(d folder) ([]fs.DirEntry, error) {
-	f, err := d.parent.Open(d.name)
+	// What was a folder a moment ago may be a pipe now.
+	f, err := d.parent.OpenFile(d.name, os.O_RDONLY|syscall.O_NONBLOCK, 0)
 	if err != nil {
 		return nil, coded("folder "+d.at, err)
 	}
