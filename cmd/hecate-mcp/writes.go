@@ -254,7 +254,7 @@ crossing failed.`,
 			d := o.DetailOf(last, false)
 			line := fmt.Sprintf("%s: Passage %s takes %s through %s", d.Phase, d.Passage, d.Bundle, d.Gate)
 			if d.Message != "" {
-				line += ": " + ops.Clean(d.Message, 200)
+				line += ": " + ops.CleanCause(d.Message, 200)
 			}
 			if err := w.did(p, object, actor, nil, line, d); err != nil {
 				return err
@@ -322,6 +322,27 @@ func (w *terminalWrite) watch(ctx context.Context, passage ops.Object) (*v1alpha
 	return p, err
 }
 
+// carryOut shows a plan, asks, acts and tells what was done in a line.
+func carryOut[P interface {
+	ops.Plan
+	Object() ops.Object
+}, R any](ctx context.Context, w *terminalWrite, plan func() (P, error), act func(P, ops.Actor) (R, string, error)) error {
+	if err := w.open(ctx); err != nil {
+		return err
+	}
+	defer w.log.Close()
+	p, err := plan()
+	if err != nil {
+		return coded(err)
+	}
+	actor, err := w.decide(p, p.Object())
+	if err != nil {
+		return err
+	}
+	result, line, err := act(p, actor)
+	return w.did(p, p.Object(), actor, err, line, result)
+}
+
 func (a *app) abortCommand() *cobra.Command {
 	w := terminalWrite{app: a, name: "abort"}
 	var gate string
@@ -335,27 +356,19 @@ func (a *app) abortCommand() *cobra.Command {
 			if (len(args) == 0) == (gate == "") {
 				return errors.New("name the Passage, or the Gate that is being crossed with --gate")
 			}
-			if err := w.open(ctx); err != nil {
-				return err
-			}
-			defer w.log.Close()
-			p, err := w.env.Ops.PlanAbort(ctx, ops.AbortQuery{Namespace: w.namespace(), Passage: strings.Join(args, ""), Gate: gate})
-			if err != nil {
-				return coded(err)
-			}
-			actor, err := w.decide(p, p.Object())
-			if err != nil {
-				return err
-			}
-			r, err := w.env.Ops.Abort(ctx, p, actor)
-			if err != nil {
-				return w.did(p, p.Object(), actor, err, "", nil)
-			}
-			line := fmt.Sprintf("Passage %s was asked to stop: %s", r.Passage.Name, r.Phase)
-			if r.Restarted != nil {
-				line += "; the Gate has opened " + r.Restarted.Name + " since"
-			}
-			return w.did(p, p.Object(), actor, nil, line, r)
+			return carryOut(ctx, &w, func() (*ops.AbortPlan, error) {
+				return w.env.Ops.PlanAbort(ctx, ops.AbortQuery{Namespace: w.namespace(), Passage: strings.Join(args, ""), Gate: gate})
+			}, func(p *ops.AbortPlan, actor ops.Actor) (*ops.Aborted, string, error) {
+				r, err := w.env.Ops.Abort(ctx, p, actor)
+				if err != nil {
+					return nil, "", err
+				}
+				line := fmt.Sprintf("Passage %s was asked to stop: %s", r.Passage.Name, r.Phase)
+				if r.Restarted != nil {
+					line += "; the Gate has opened " + r.Restarted.Name + " since"
+				}
+				return r, line, nil
+			})
 		},
 	}
 	w.addFlags(cmd)
@@ -372,23 +385,15 @@ func (a *app) pollCommand() *cobra.Command {
 		Args:    cobra.ExactArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			ctx := cmd.Context()
-			if err := w.open(ctx); err != nil {
-				return err
-			}
-			defer w.log.Close()
-			p, err := w.env.Ops.PlanPoll(ctx, ops.PollQuery{Namespace: w.namespace(), Beacon: args[0]})
-			if err != nil {
-				return coded(err)
-			}
-			actor, err := w.decide(p, p.Object())
-			if err != nil {
-				return err
-			}
-			r, err := w.env.Ops.Poll(ctx, p, actor)
-			if err != nil {
-				return w.did(p, p.Object(), actor, err, "", nil)
-			}
-			return w.did(p, p.Object(), actor, nil, "Beacon "+r.Beacon.Name+" was asked to look now", r)
+			return carryOut(ctx, &w, func() (*ops.PollPlan, error) {
+				return w.env.Ops.PlanPoll(ctx, ops.PollQuery{Namespace: w.namespace(), Beacon: args[0]})
+			}, func(p *ops.PollPlan, actor ops.Actor) (*ops.Polled, string, error) {
+				r, err := w.env.Ops.Poll(ctx, p, actor)
+				if err != nil {
+					return nil, "", err
+				}
+				return r, "Beacon " + r.Beacon.Name + " was asked to look now", nil
+			})
 		},
 	}
 	w.addFlags(cmd)
