@@ -71,7 +71,7 @@ const (
 
 // FindingCodes are all codes of findings and what they mean.
 var FindingCodes = []Meaning[Code]{
-	{DependsOnCycle, "Kustomizations wait for each other: Flux never applies them; cycle names them in order"},
+	{DependsOnCycle, "Kustomizations wait for each other: Flux never applies them, and others of their source follow a new revision only at their interval; cycle names them in order"},
 	{DanglingDependency, "dependsOn names a Kustomization that this cluster does not have"},
 	{DuplicateOwner, "two Kustomizations of one cluster render the same object: they overwrite each other"},
 	{PathNotFound, "spec.path is not in the source's artifact"},

@@ -246,7 +246,7 @@ func (d *discovery) dependencyFindings(book *book, g *FluxGraph) {
 		}
 		p := d.ownField(g.Kustomizations[cycle[0]].node, "/spec/dependsOn")
 		book.add(Finding{Code: DependsOnCycle, Severity: SeverityFail, Source: SourceGraph, Kustomizations: cycle, Cycle: cycle,
-			Message: fmt.Sprintf("cluster %s: %s wait for each other and never run", cycle[0].Cluster, strings.Join(append(names, names[0]), " → ")), Field: "/spec/dependsOn", File: p.File, Line: p.Line})
+			Message: fmt.Sprintf("cluster %s: %s wait for each other and never run; while they are there, no new revision of their source wakes a Kustomization: the others follow at their interval", cycle[0].Cluster, strings.Join(append(names, names[0]), " → ")), Field: "/spec/dependsOn", File: p.File, Line: p.Line})
 	}
 	gaps := d.gaps(g)
 	for _, k := range g.Keys() {

@@ -91,6 +91,12 @@ func (d *discovery) fieldPlace(n *node, m *manifest, pointer string, missing boo
 	if key == "" {
 		return at
 	}
+	// A generator's object has no document of its own.
+	if from.Generator != "" {
+		if line := d.lineOfKeyAfter(n.art, from.Generator, key, at.Line); line > 0 {
+			return Place{n.art.art.RepoPath(from.Generator), line}
+		}
+	}
 	for i := len(from.Transformers) - 1; i >= 0; i-- {
 		file := from.Transformers[i].File
 		if line := d.lineOfKey(n.art, file, key); line > 0 {
@@ -101,12 +107,6 @@ func (d *discovery) fieldPlace(n *node, m *manifest, pointer string, missing boo
 			if line := d.lineOfKey(n.art, part, key); line > 0 {
 				return Place{n.art.art.RepoPath(part), line}
 			}
-		}
-	}
-	// A generator's object has no document of its own.
-	if from.Generator != "" {
-		if line := d.lineOfKeyAfter(n.art, from.Generator, key, at.Line); line > 0 {
-			return Place{n.art.art.RepoPath(from.Generator), line}
 		}
 	}
 	for up := n; up != nil && len(from.Transformers) > 0; up = d.nodes[up.parent] {

@@ -224,6 +224,10 @@ func (v *validation) objects(ctx context.Context) error {
 		for _, x := range j.r.Violations {
 			v.violation(j.n, j.m, j.r, x)
 		}
+		if j.r.Namespaced && j.m.Namespace == "" {
+			v.violation(j.n, j.m, j.r, schema.Violation{Code: schema.MissingField, Severity: schema.Fail, Field: "/metadata/namespace", Rule: "metadata.namespace",
+				Message: "no namespace: Flux has no default one and refuses the object; set it here, as namespace in the kustomization file, or as spec.targetNamespace"})
+		}
 		if j.refusal != nil && !errors.Is(j.refusal, ErrCannotSay) {
 			place := v.e.placeOf(j.n.art, j.m)
 			obj := j.m.Object

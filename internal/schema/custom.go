@@ -122,7 +122,8 @@ func (s *Set) custom(ctx context.Context, id gvk, obj map[string]any, d *crd) (r
 		w.value(s.meta, m)
 		w.path = w.path[:0]
 	}
-	c := checker{walker: &w, namespaced: d.internal.Spec.Scope == apiextensions.NamespaceScoped, id: id}
+	r.Namespaced = d.internal.Spec.Scope == apiextensions.NamespaceScoped
+	c := checker{walker: &w, namespaced: r.Namespaced, id: id}
 	c.metadata(obj)
 
 	copied, err := deepCopy(obj, 0)

@@ -35,6 +35,7 @@ type Result struct {
 	Authority  string // who judged, "" when nobody did
 	Covered    bool
 	SchemaID   string // which schema judged
+	Namespaced bool   // the kind lives in namespaces; false, too, where that is not known
 	Violations []Violation
 }
 

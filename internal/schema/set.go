@@ -205,7 +205,7 @@ func (s *Set) Validate(ctx context.Context, obj map[string]any, crds *CRDs) Resu
 	if b.warning != nil {
 		out = append(out, *b.warning)
 	}
-	return Result{Authority: AuthorityCore, Covered: true, SchemaID: b.schemaID, Violations: out}
+	return Result{Authority: AuthorityCore, Covered: true, SchemaID: b.schemaID, Namespaced: b.namespaced, Violations: out}
 }
 
 // applied is the object without its status: Flux takes it away, but from a CRD,

@@ -162,7 +162,7 @@ func TestDeployment(t *testing.T) {
 		{"name of an init container", pod + "/initContainers/0/name", "web", []string{"InvalidValue " + web + "/name fail"}, ""},
 		{"two containers of one name", pod + "/containers", []any{map[string]any{"name": "a", "image": "b"}, map[string]any{"name": "a", "image": "b"}},
 			[]string{"InvalidValue " + pod + "/containers/1 fail"}, "the same name as item 0"},
-		{"a variable twice", web + "/env/1/name", "A", []string{"InvalidValue " + web + "/env/1 warn"}, ""},
+		{"a variable twice", web + "/env/1/name", "A", []string{"InvalidValue " + web + "/env/1 fail"}, ""},
 		{"a port's name", web + "/ports/0/name", "HTTP_PORT_OF_THE_WEB", []string{"InvalidValue " + web + "/ports/0/name fail"}, ""},
 		{"a port", web + "/ports/0/containerPort", 80000, []string{"InvalidValue " + web + "/ports/0/containerPort fail"}, "65535"},
 		{"a protocol", web + "/ports/0/protocol", "tcp", []string{"InvalidValue " + web + "/ports/0/protocol fail"}, "TCP"},

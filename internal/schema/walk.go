@@ -217,8 +217,7 @@ func (w *walker) list(n *node, l []any) {
 }
 
 // distinct notes items that server-side apply can't tell apart: it refuses the
-// object. The API server itself lets repeated variables and ports pass with a
-// warning, so these are one here too.
+// object, repeated variables and ports too, which a create lets pass.
 func (w *walker) distinct(n *node, l []any) {
 	same := func(a, b any) bool { return a != nil && equal(a, b) }
 	if n.mapKeys != nil {
@@ -256,18 +255,15 @@ func (w *walker) distinct(n *node, l []any) {
 		if first < 0 {
 			continue
 		}
-		severity, what := Fail, "the value"
+		what := "the value"
 		if n.mapKeys != nil {
 			var keys []string
 			for _, k := range n.mapKeys {
 				keys = append(keys, k.name)
 			}
 			what = strings.Join(keys, " and ")
-			if last := w.path[len(w.path)-1]; !last.item && (last.key == "env" || last.key == "ports") {
-				severity = Warn
-			}
 		}
-		w.noteAt(InvalidValue, severity, index(w.pointer(), i), "x-kubernetes-list-type",
+		w.noteAt(InvalidValue, Fail, index(w.pointer(), i), "x-kubernetes-list-type",
 			fmt.Sprintf("has the same %s as item %d of the list: each item needs its own", what, first))
 	}
 }

@@ -7,6 +7,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"regexp"
 	"slices"
 	"strings"
 	"testing"
@@ -43,6 +44,18 @@ var ends = map[string]struct{ codes, reason string }{
 	"unknown-meta":  {"UnknownField", "ReconciliationFailed"},
 	"unset":         {"UnresolvedVariable", "BuildFailed"},
 	"no-resource":   {"RenderFailed", "BuildFailed"},
+	"no-kind":       {"RenderFailed", "BuildFailed"},
+	"generate-name": {"RenderFailed", "BuildFailed"},
+	"null-custom":   {"WrongType", "ReconciliationFailed"},
+	"bad-name":      {"InvalidValue", "ReconciliationFailed"},
+	"bad-label":     {"InvalidValue", "ReconciliationFailed"},
+	"selector":      {"InvalidValue", "ReconciliationFailed"},
+	"same-port":     {"InvalidValue", "ReconciliationFailed"},
+	"same-env":      {"InvalidValue", "ReconciliationFailed"},
+	"no-namespace":  {"MissingField", "ReconciliationFailed"},
+	"words":         {"", ready},
+	"null-value":    {"", ready},
+	"entry-key":     {"UnknownField", ready},
 	"no-path":       {"PathNotFound", "ArtifactFailed"},
 	"wrong-type":    {"WrongType", "ReconciliationFailed"},
 	"quoted":        {"WrongType", "ReconciliationFailed"},
@@ -125,7 +138,7 @@ func TestApplied(t *testing.T) {
 		inventory, rendered := inventoryOf(t, u), []string{}
 		dropped := map[string][]string{}
 		for _, f := range said.Findings {
-			if f.Code == gitops.UnknownField && slices.Contains(f.Kustomizations, key) {
+			if f.Code == gitops.UnknownField && f.Object != nil && slices.Contains(f.Kustomizations, key) {
 				id := f.Object.Namespace + "_" + f.Object.Name + "_" + f.Object.Kind
 				dropped[id] = append(dropped[id], f.Field)
 			}
@@ -194,23 +207,31 @@ func changed(t *testing.T, e *gitops.Engine, cl client.Client, repository string
 	}
 	var want []string
 	for _, a := range said.DirectlyAffected {
+		if ends[a.Name].reason != ready {
+			continue // Flux applies nothing of it, before and after
+		}
 		for _, o := range a.Objects {
-			want = append(want, fmt.Sprintf("%s %s %s/%s", o.Change, o.Kind, o.Namespace, o.Name))
+			want = append(want, fmt.Sprintf("%s %s %s/%s", o.Change, o.Kind, o.Namespace, hash.ReplaceAllString(o.Name, "")))
 		}
 	}
 	slices.Sort(want)
 
-	source := &unstructured.Unstructured{}
-	source.SetGroupVersionKind(schema.GroupVersionKind{Group: "source.toolkit.fluxcd.io", Version: "v1", Kind: "GitRepository"})
-	source.SetNamespace(namespace)
-	source.SetName("flux-system")
-	if err := cl.Patch(t.Context(), source, client.RawPatch(types.MergePatchType, []byte(`{"metadata":{"annotations":{"reconcile.fluxcd.io/requestedAt":"now"}}}`))); err != nil {
-		t.Fatal(err)
+	// While Kustomizations wait for each other, a new revision of their source wakes
+	// none of those that use it: each has to be asked.
+	request(t, cl, "GitRepository", "flux-system")
+	revision := "main@sha1:" + head
+	for deadline := time.Now().Add(time.Minute); artifactOf(t, cl) != revision; time.Sleep(100 * time.Millisecond) {
+		if time.Now().After(deadline) {
+			t.Fatalf("the source is at %s, want %s", artifactOf(t, cl), revision)
+		}
+	}
+	for name := range ends {
+		request(t, cl, "Kustomization", name)
 	}
 	// All that were ready are so at the new commit, but for the one that is gone.
 	var got []string
 	for deadline := time.Now().Add(90 * time.Second); ; time.Sleep(200 * time.Millisecond) {
-		late := behind(t, cl, "main@sha1:"+head)
+		late := behind(t, cl, revision)
 		got = differences(before, states(t, cl))
 		if len(late) == 0 && slices.Equal(got, want) {
 			return
@@ -222,14 +243,46 @@ func changed(t *testing.T, e *gitops.Engine, cl client.Client, repository string
 	}
 }
 
+// object is an empty object of Flux in its namespace.
+func object(kind, name string) *unstructured.Unstructured {
+	group := "kustomize.toolkit.fluxcd.io"
+	if kind == "GitRepository" {
+		group = "source.toolkit.fluxcd.io"
+	}
+	u := &unstructured.Unstructured{}
+	u.SetGroupVersionKind(schema.GroupVersionKind{Group: group, Version: "v1", Kind: kind})
+	u.SetNamespace(namespace)
+	u.SetName(name)
+	return u
+}
+
+// request asks Flux to look at an object now.
+func request(t *testing.T, cl client.Client, kind, name string) {
+	t.Helper()
+	patch := fmt.Sprintf(`{"metadata":{"annotations":{"reconcile.fluxcd.io/requestedAt":%q}}}`, time.Now().Format(time.RFC3339Nano))
+	if err := cl.Patch(t.Context(), object(kind, name), client.RawPatch(types.MergePatchType, []byte(patch))); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// artifactOf is the revision that the source has fetched.
+func artifactOf(t *testing.T, cl client.Client) string {
+	t.Helper()
+	u := object("GitRepository", "flux-system")
+	if err := cl.Get(t.Context(), client.ObjectKeyFromObject(u), u); err != nil {
+		t.Fatal(err)
+	}
+	revision, _, _ := unstructured.NestedString(u.Object, "status", "artifact", "revision")
+	return revision
+}
+
 // behind are the Kustomizations that are to be ready and are not at a revision, or
 // are to be gone and are there.
 func behind(t *testing.T, cl client.Client, revision string) (out []string) {
 	t.Helper()
 	for name, end := range ends {
-		u := &unstructured.Unstructured{}
-		u.SetGroupVersionKind(schema.GroupVersionKind{Group: "kustomize.toolkit.fluxcd.io", Version: "v1", Kind: "Kustomization"})
-		err := cl.Get(t.Context(), client.ObjectKey{Namespace: namespace, Name: name}, u)
+		u := object("Kustomization", name)
+		err := cl.Get(t.Context(), client.ObjectKeyFromObject(u), u)
 		at, _, _ := unstructured.NestedString(u.Object, "status", "lastAppliedRevision")
 		switch {
 		case name == "custom":
@@ -237,7 +290,7 @@ func behind(t *testing.T, cl client.Client, revision string) (out []string) {
 				out = append(out, name)
 			}
 		case end.reason == ready && (err != nil || at != revision):
-			out = append(out, name)
+			out = append(out, name+" at "+at)
 		}
 	}
 	return out
@@ -280,9 +333,21 @@ func states(t *testing.T, cl client.Client) map[string]string {
 	return out
 }
 
+// hash ends the name of what a generator makes: an impact says that such an object
+// changed, where the cluster gets a new one for the old one.
+var hash = regexp.MustCompile(`-[a-z0-9]{10}$`)
+
 // differences tells two states apart as an impact does.
 func differences(before, after map[string]string) []string {
 	var out []string
+	one := func(m map[string]string) map[string]string {
+		same := map[string]string{}
+		for o, state := range m {
+			same[hash.ReplaceAllString(o, "")] += state
+		}
+		return same
+	}
+	before, after = one(before), one(after)
 	for o, was := range before {
 		switch now, there := after[o]; {
 		case !there:
@@ -337,8 +402,7 @@ func clone(t *testing.T, dir, url string) {
 // settled waits for a Kustomization to be ready, or not, for a reason.
 func settled(t *testing.T, cl client.Client, name, reason string) *unstructured.Unstructured {
 	t.Helper()
-	u := &unstructured.Unstructured{}
-	u.SetGroupVersionKind(schema.GroupVersionKind{Group: "kustomize.toolkit.fluxcd.io", Version: "v1", Kind: "Kustomization"})
+	u := object("Kustomization", name)
 	said := "nothing"
 	for deadline := time.Now().Add(90 * time.Second); time.Now().Before(deadline); time.Sleep(100 * time.Millisecond) {
 		if err := cl.Get(t.Context(), client.ObjectKey{Namespace: namespace, Name: name}, u); err != nil {
@@ -349,7 +413,8 @@ func settled(t *testing.T, cl client.Client, name, reason string) *unstructured.
 		for _, c := range conditions {
 			if m, ok := c.(map[string]any); ok && m["type"] == "Ready" {
 				said = fmt.Sprint(m["status"], " ", m["reason"], ": ", m["message"])
-				if m["reason"] == reason && (m["status"] == "True") == (reason == ready) {
+				// The inventory is written a moment after.
+				if m["reason"] == reason && (m["status"] == "True") == (reason == ready) && (reason != ready || len(inventoryOf(t, u)) > 0) {
 					t.Logf("%s is %s", name, said)
 					return u
 				}
@@ -383,10 +448,11 @@ func idOf(o *unstructured.Unstructured) string {
 }
 
 // difference gives the pointers at which live lacks what was applied, sorted. The
-// server adds fields, and entries to no list of these.
+// server adds fields, and entries to no list of these; null asks for a default.
 func difference(at string, applied, live any) []string {
 	var out []string
 	switch a := applied.(type) {
+	case nil:
 	case map[string]any:
 		l, ok := live.(map[string]any)
 		if !ok {
@@ -394,7 +460,7 @@ func difference(at string, applied, live any) []string {
 		}
 		for k, v := range a {
 			below := at + "/" + strings.ReplaceAll(k, "/", "~1")
-			if have, ok := l[k]; ok {
+			if have, ok := l[k]; ok || v == nil {
 				out = append(out, difference(below, v, have)...)
 			} else {
 				out = append(out, below)
