@@ -558,7 +558,7 @@ func TestShapeSchemas(t *testing.T) {
 		// Flux applies server-side, which takes null for a type of its own kinds only.
 		{"a null field of a CRD", thing + "spec: null\n", gitops.WrongType, gitops.SeverityFail, "/spec"},
 		{"a typo at the top level", "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: c, namespace: default}\nspecX: {a: b}\n", gitops.UnknownField, gitops.SeverityFail, "/specX"},
-		{"duplicate env names", dep(", env: [{name: A, value: '1'}, {name: A, value: '2'}]"), gitops.InvalidValue, gitops.SeverityWarn, ""},
+		{"duplicate env names", dep(", env: [{name: A, value: '1'}, {name: A, value: '2'}]"), gitops.InvalidValue, gitops.SeverityFail, ""},
 		{"Secret without type", "apiVersion: v1\nkind: Secret\nmetadata: {name: c, namespace: default}\ndata: {a: Yg==}\n", "", "", ""},
 	} {
 		t.Run(tc.name, func(t *testing.T) {

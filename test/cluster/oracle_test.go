@@ -33,7 +33,6 @@ const tables = "../../internal/gitops/testdata"
 // known are the objects that are refused and don't fail on purpose, and why.
 var known = map[string]string{
 	"broken/removed-flux-version.yaml HelmRepository charts": "a warning: an older Flux serves it",
-	"sound/duplicate-variables.yaml Pod web":                 "a warning, as for a create: it is apply that refuses",
 	"sound/uncovered-kind.yaml Mystery what":                 "no CRD, so it is counted as uncovered",
 }
 
