@@ -2,6 +2,7 @@ package gitops
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"strings"
@@ -285,11 +286,28 @@ func (v *validation) violation(n *node, m *manifest, r schema.Result, x schema.V
 	if hidden(m, x.Field) {
 		return // what stands there now is not what is applied
 	}
+	const advice = "put it in quotes"
+	if fromVariable(n, m, x.Field) && strings.HasSuffix(f.Message, advice) {
+		f.Message = strings.TrimSuffix(f.Message, advice) + "the build drops quotes around a variable, so its value has to hold them, as in COUNT: '\"2\"'"
+	}
 	if name := v.tainted(m, x.Field); name != "" {
 		f.Message = fmt.Sprintf("can't be judged: the value holds %s, which is not known here (%s)", name, f.Code)
 		f.Code, f.Severity, f.Raw = Unverifiable, SeverityWarn, ""
 	}
 	v.book.add(f)
+}
+
+// fromVariable tells whether a field was a text with a variable when it was built.
+func fromVariable(n *node, m *manifest, pointer string) bool {
+	if n.build == nil || m.index >= len(n.build.result.Objects) {
+		return false
+	}
+	var obj any
+	if err := json.Unmarshal(n.build.result.Objects[m.index].JSON, &obj); err != nil {
+		return false // the renderer's own JSON
+	}
+	s, ok := schema.Lookup(obj, pointer).(string)
+	return ok && strings.Contains(s, "${")
 }
 
 // placeIn is where a field stands; of one that is missing, its parent.

@@ -132,6 +132,28 @@ func TestVariableFindings(t *testing.T) {
 	})
 }
 
+// TestQuotedVariable gives the advice that helps: quotes in the manifest are lost before a variable is put in.
+func TestQuotedVariable(t *testing.T) {
+	f := prod(files{
+		"clusters/prod/app.yaml": ks("app", "./app", "postBuild: {substitute: {COUNT: '2', QUOTED: '\"2\"'}}"),
+		"app/cm.yaml":            cm("c", "a: \"${COUNT}\"", "c: ${QUOTED}", "d: 3"),
+	})
+	v := validate(t, f)
+	fields := map[string]string{}
+	for _, x := range v.Findings {
+		fields[x.Field] = string(x.Code) + " " + x.Message
+	}
+	for field, want := range map[string]string{"/data/a": "WrongType is an integer where a string is wanted: the build drops quotes around a variable", "/data/d": "WrongType is an integer where a string is wanted: put it in quotes"} {
+		if !strings.HasPrefix(fields[field], want) {
+			t.Errorf("%s: %q, want %q", field, fields[field], want)
+		}
+	}
+	if got, ok := fields["/data/c"]; ok {
+		t.Errorf("the advice does not help: %s", got)
+	}
+	wantRendered(t, v.Graph, "app", `"c":"2"`)
+}
+
 // controller is a Deployment of kustomize-controller.
 func controller(image, arg string) string {
 	return "apiVersion: apps/v1\nkind: Deployment\nmetadata: {name: kustomize-controller, namespace: flux-system}\nspec:\n  selector: {matchLabels: {app: k}}\n  template:\n    metadata: {labels: {app: k}}\n" +

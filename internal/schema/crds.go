@@ -88,9 +88,9 @@ func (s *Set) NewCRDs(objs []map[string]any) (*CRDs, []CRDProblem) {
 		if obj["kind"] != "CustomResourceDefinition" || obj["apiVersion"] != "apiextensions.k8s.io/v1" {
 			continue
 		}
-		name, _ := lookup(obj, "/metadata/name").(string)
-		group, _ := lookup(obj, "/spec/group").(string)
-		kind, _ := lookup(obj, "/spec/names/kind").(string)
+		name, _ := Lookup(obj, "/metadata/name").(string)
+		group, _ := Lookup(obj, "/spec/group").(string)
+		kind, _ := Lookup(obj, "/spec/names/kind").(string)
 		raw, err := json.Marshal(obj)
 		if err != nil {
 			problems = append(problems, CRDProblem{Name: name, Code: InvalidValue, Message: "can't be written as JSON: " + err.Error()})
@@ -141,9 +141,9 @@ func (s *Set) embedded(f fluxArchive) (*CRDs, error) {
 		if err != nil {
 			return nil, fmt.Errorf("embedded CRDs: %w", err)
 		}
-		name, _ := lookup(obj, "/metadata/name").(string)
-		group, _ := lookup(obj, "/spec/group").(string)
-		kind, _ := lookup(obj, "/spec/names/kind").(string)
+		name, _ := Lookup(obj, "/metadata/name").(string)
+		group, _ := Lookup(obj, "/spec/group").(string)
+		kind, _ := Lookup(obj, "/spec/names/kind").(string)
 		out.by[groupKind{group, kind}] = &crd{name: name, raw: raw, embedded: true}
 	}
 	return out, nil

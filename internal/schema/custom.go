@@ -192,7 +192,7 @@ func anywhere(s *structural.Structural, holds func(*structural.Structural) bool)
 
 // isNull tells whether a field is there and null.
 func isNull(obj map[string]any, pointer string) bool {
-	m, _ := lookup(obj, parent(pointer)).(map[string]any)
+	m, _ := Lookup(obj, parent(pointer)).(map[string]any)
 	v, ok := m[lastKey(pointer)]
 	return ok && v == nil
 }

@@ -102,8 +102,8 @@ func cut(rest string) (key, more string) {
 	return rest, ""
 }
 
-// lookup is the value at a pointer, nil when there is none.
-func lookup(obj any, pointer string) any {
+// Lookup is the value at a JSON pointer in a decoded object, nil when there is none.
+func Lookup(obj any, pointer string) any {
 	for _, part := range strings.Split(pointer, "/")[1:] {
 		part = strings.ReplaceAll(strings.ReplaceAll(part, "~1", "/"), "~0", "~")
 		switch x := obj.(type) {

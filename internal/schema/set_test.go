@@ -118,7 +118,7 @@ func set(t testing.TB, obj map[string]any, pointer string, value any) map[string
 		t.Fatal(err)
 	}
 	out := copied.(map[string]any)
-	switch holder := lookup(out, parent(pointer)).(type) {
+	switch holder := Lookup(out, parent(pointer)).(type) {
 	case map[string]any:
 		if value == nil {
 			delete(holder, lastKey(pointer))
