@@ -23,7 +23,7 @@ func (a *app) callCommand() *cobra.Command {
   hecate-mcp call list_gates -A -o json
   hecate-mcp call validate_manifests --repo . -o json
   hecate-mcp call get_audit_trail --args '{"gate":"production","limit":5}'`,
-		Args: cobra.ExactArgs(1),
+		Args: takes(1),
 		ValidArgsFunction: func(_ *cobra.Command, args []string, _ string) ([]string, cobra.ShellCompDirective) {
 			if len(args) > 0 {
 				return nil, cobra.ShellCompDirectiveNoFileComp

@@ -228,3 +228,17 @@ func (a *app) environment(ctx context.Context) (*tools.Env, error) {
 	all = all || (src.Mode != cluster.ModeLive && f.namespace == "")
 	return &tools.Env{Ops: op, Source: src, AllNamespaces: all, JoinGates: f.named()}, nil
 }
+
+// takes is at most one argument and no less than least, with an error that shows how
+// the command is written.
+func takes(least int) cobra.PositionalArgs {
+	return func(cmd *cobra.Command, args []string) error {
+		switch {
+		case len(args) > 1:
+			return fmt.Errorf("%q is one argument too many; write: hecate-mcp %s, and --help shows its flags", args[1], cmd.Use)
+		case len(args) < least:
+			return fmt.Errorf("an argument is missing; write: hecate-mcp %s, and --help shows its flags", cmd.Use)
+		}
+		return nil
+	}
+}

@@ -217,7 +217,7 @@ It exits with 0 when it is done, 5 when the rules or you refused, 6 when the
 crossing failed.`,
 		Example: `  hecate-mcp promote staging --demo --watch
   hecate-mcp promote production -n shop --bundle storefront-de4370fba351 --yes`,
-		Args: cobra.ExactArgs(1),
+		Args: takes(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			ctx := cmd.Context()
 			if err := w.open(ctx); err != nil {
@@ -350,7 +350,7 @@ func (a *app) abortCommand() *cobra.Command {
 		Use:     "abort [PASSAGE]",
 		Short:   "Stop a crossing, after showing how far it is",
 		Example: "  hecate-mcp abort --gate staging --demo",
-		Args:    cobra.MaximumNArgs(1),
+		Args:    takes(0),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			ctx := cmd.Context()
 			if (len(args) == 0) == (gate == "") {
@@ -382,7 +382,7 @@ func (a *app) pollCommand() *cobra.Command {
 		Use:     "poll BEACON",
 		Short:   "Let a Beacon look at its sources now",
 		Example: "  hecate-mcp poll storefront -n shop",
-		Args:    cobra.ExactArgs(1),
+		Args:    takes(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			ctx := cmd.Context()
 			return carryOut(ctx, &w, func() (*ops.PollPlan, error) {
@@ -411,7 +411,7 @@ func (a *app) approveCommand() *cobra.Command {
 asks for the Gate's name to be typed. You are who the API server says you are;
 no flag answers for you, and no tool of the MCP server approves.`,
 		Example: "  hecate-mcp approve storefront-de4370fba351 --gate production -n shop",
-		Args:    cobra.ExactArgs(1),
+		Args:    takes(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			ctx := cmd.Context()
 			if gate == "" {
