@@ -113,6 +113,10 @@ type validation struct {
 
 	crds map[string]*schema.CRDs
 	sign map[string]string // cluster → digest of its CRDs
+
+	// built is what builtOf was made of, see fromVariable.
+	builtOf *manifest
+	built   any
 }
 
 // clusterCRDs gathers the CRDs of each cluster's own output: never another's.
@@ -287,8 +291,12 @@ func (v *validation) violation(n *node, m *manifest, r schema.Result, x schema.V
 		return // what stands there now is not what is applied
 	}
 	const advice = "put it in quotes"
-	if fromVariable(n, m, x.Field) && strings.HasSuffix(f.Message, advice) {
+	if strings.HasSuffix(f.Message, advice) && v.fromVariable(n, m, x.Field) {
 		f.Message = strings.TrimSuffix(f.Message, advice) + "the build drops quotes around a variable, so its value has to hold them, as in COUNT: '\"2\"'"
+	}
+	if remote := changer(n); remote != "" && f.Code == MissingField {
+		f.Message = fmt.Sprintf("can't be judged: %s, which is left out, may set it (%s)", remote, f.Code)
+		f.Code, f.Severity, f.Raw = Unverifiable, SeverityWarn, ""
 	}
 	if name := v.tainted(m, x.Field); name != "" {
 		f.Message = fmt.Sprintf("can't be judged: the value holds %s, which is not known here (%s)", name, f.Code)
@@ -297,16 +305,34 @@ func (v *validation) violation(n *node, m *manifest, r schema.Result, x schema.V
 	v.book.add(f)
 }
 
+// changer is a remote entry that was left out of the build and may have given objects
+// of this repository more fields, "" without one. What only adds objects may not.
+func changer(n *node) string {
+	if n.build != nil {
+		for _, s := range n.build.result.Stubs {
+			switch s.Field {
+			case "resources", "crds", "generators", "validators", "openapi":
+			default:
+				return s.Value
+			}
+		}
+	}
+	return ""
+}
+
 // fromVariable tells whether a field was a text with a variable when it was built.
-func fromVariable(n *node, m *manifest, pointer string) bool {
+// An object may have thousands of violations, which come one after the other: it
+// is decoded for the first.
+func (v *validation) fromVariable(n *node, m *manifest, pointer string) bool {
 	if n.build == nil || m.index >= len(n.build.result.Objects) {
 		return false
 	}
-	var obj any
-	if err := json.Unmarshal(n.build.result.Objects[m.index].JSON, &obj); err != nil {
-		return false // the renderer's own JSON
+	if v.builtOf != m {
+		v.builtOf, v.built = m, nil
+		// The renderer's own JSON; what does not decode has no fields.
+		_ = json.Unmarshal(n.build.result.Objects[m.index].JSON, &v.built)
 	}
-	s, ok := schema.Lookup(obj, pointer).(string)
+	s, ok := schema.Lookup(v.built, pointer).(string)
 	return ok && strings.Contains(s, "${")
 }
 

@@ -154,6 +154,28 @@ func TestQuotedVariable(t *testing.T) {
 	wantRendered(t, v.Graph, "app", `"c":"2"`)
 }
 
+// TestMissingUnderRemote: a component that is left out may bring what is missing, a resource may not.
+func TestMissingUnderRemote(t *testing.T) {
+	const remote = "'https://git.example.com/shop/shared.git//x?ref=v1'"
+	for field, want := range map[string]gitops.Code{"components": gitops.Unverifiable, "resources": gitops.MissingField} {
+		k := "resources: [cm.yaml]\ncomponents: [" + remote + "]\n"
+		if field == "resources" {
+			k = "resources: [cm.yaml, " + remote + "]\n"
+		}
+		v := validate(t, prod(files{"clusters/prod/app.yaml": ks("app", "./app"), "app/kustomization.yaml": k,
+			"app/cm.yaml": "apiVersion: v1\nkind: ConfigMap\nmetadata:\n  name: c\n"}))
+		var got []gitops.Finding
+		for _, f := range v.Findings {
+			if f.Field == "/metadata/namespace" {
+				got = append(got, f)
+			}
+		}
+		if len(got) != 1 || got[0].Code != want || (got[0].Severity == gitops.SeverityFail) != (field == "resources") {
+			t.Errorf("%s: %+v, want %s", field, got, want)
+		}
+	}
+}
+
 // controller is a Deployment of kustomize-controller.
 func controller(image, arg string) string {
 	return "apiVersion: apps/v1\nkind: Deployment\nmetadata: {name: kustomize-controller, namespace: flux-system}\nspec:\n  selector: {matchLabels: {app: k}}\n  template:\n    metadata: {labels: {app: k}}\n" +
